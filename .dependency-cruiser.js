@@ -1,12 +1,14 @@
 import { Visitor } from '@swc/core/Visitor.js';
 
 /**
- * Which part of the code may import what. `npm run lint` checks it; test/import-rules.test.ts proves every rule by a violation.
+ * Which part of the code may import what. `npm run lint` checks it; test/import-rules.test.ts
+ * proves every rule by a violation.
  *
  * @type {import('dependency-cruiser').IConfiguration}
  */
 
-// The visitor of swc, with which dependency-cruiser finds imports, has no case for `using` declarations.
+// The visitor of swc, with which dependency-cruiser finds imports, has no case for `using`
+// declarations.
 const { visitStatement } = Visitor.prototype;
 Visitor.prototype.visitStatement = function visit(statement) {
   if (statement.type !== 'UsingDeclaration') return visitStatement.call(this, statement);
@@ -14,7 +16,10 @@ Visitor.prototype.visitStatement = function visit(statement) {
   return statement;
 };
 
-/** The one file that may import each outside library. A library that several files share is not listed. */
+/**
+ * The one file that may import each outside library. A library that several files share is not
+ * listed.
+ */
 const OWNERS = {
   '@blazediff/ssim': 'src/regress/image/difference.ts',
   '@hyzyla/pdfium': 'src/regress/image/wasm.ts',
@@ -66,8 +71,8 @@ const ORDERS = [
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to });
 
 const LAYERS = [
-  // A plan is derived from data. It imports the formats, the options, the tools, the notes, the errors, the properties of images,
-  // the encoding of the copyright and itself.
+  // A plan is derived from data. It imports the formats, the options, the tools, the notes, the
+  // errors, the properties of images, the encoding of the copyright and itself.
   forbid(
     'plan-is-pure',
     { path: '^src/conversion/plan/' },
@@ -118,7 +123,8 @@ const LAYERS = [
     { path: '^src/server/openapi/' },
     { path: ['^src/(process|files)/', 'node_modules/express'], dependencyTypes: ['local', 'npm'] },
   ),
-  // The page imports the formats, the options, the notes and text functions. It requests everything else over HTTP.
+  // The page imports the formats, the options, the notes and text functions. It requests everything
+  // else over HTTP.
   forbid(
     'web-app-uses-the-api',
     { path: '^src/web/' },

@@ -1,9 +1,11 @@
 /**
- * @module Records the current conversion results of the fixtures as the new baseline: `npm run baseline`.
+ * @module Records the current conversion results of the fixtures as the new baseline:
+ * `npm run baseline`.
  *
- * First prints what changed since the last baseline. Then writes the fingerprints for the ImageMagick of this machine.
- * If that is version 6, repeats both steps for version 7 in a Debian 13 chroot, where `scripts/debian-13.sh` can make
- * one. To see which commands caused a change, run `git diff` on the baseline.
+ * First prints what changed since the last baseline. Then writes the fingerprints for the
+ * ImageMagick of this machine. If that is version 6, repeats both steps for version 7 in a Debian
+ * 13 chroot, where `scripts/debian-13.sh` can make one. To see which commands caused a change, run
+ * `git diff` on the baseline.
  */
 import { spawnSync } from 'node:child_process';
 import { pino } from 'pino';
@@ -14,7 +16,10 @@ import { loadConfig } from '../src/tables/config.ts';
 const root = new URL('..', import.meta.url).pathname;
 process.chdir(root);
 const THIS_MACHINE_ONLY = process.argv.includes('--here');
-/** Exit status of `scripts/debian-13.sh` when it cannot create the chroot (`EX_TEMPFAIL` of sysexits.h). */
+/**
+ * Exit status of `scripts/debian-13.sh` when it cannot create the chroot (`EX_TEMPFAIL` of
+ * sysexits.h).
+ */
 const NO_DEBIAN_13 = 75;
 
 const engine = await createConversionEngine(loadConfig(process.env), pino({ level: 'error' }));

@@ -1,6 +1,7 @@
 /**
- * @module Compares the processor time of conversions with that of the commit in `bench/reference`, in turns: `npm run bench:guard --
- * [--only PART] [--before FOLDER]`. Fails if a row takes {@link MAX_RATIO} times as long, unless `bench/reference` says why.
+ * @module Compares the processor time of conversions with that of the commit in `bench/reference`,
+ * in turns: `npm run bench:guard -- [--only PART] [--before FOLDER]`. Fails if a row takes
+ * {@link MAX_RATIO} times as long, unless `bench/reference` says why.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempDisposableSync, readFileSync, symlinkSync } from 'node:fs';
@@ -22,7 +23,10 @@ const { values: flags } = parseArgs({
   },
 });
 
-/** The results of each image: the format, and the maximum side unless the result has the size of the image. */
+/**
+ * The results of each image: the format, and the maximum side unless the result has the size of the
+ * image.
+ */
 const RESULTS: Readonly<Record<string, readonly (readonly [format: string, side?: number])[]>> = {
   'jpeg 2048×1536': [['jpg', 300], ['webp', 1200], ['jpg'], ['webp']],
   'jpeg 3021×2013': [['jpg', 300], ['webp', 1200], ['jpg']],
@@ -117,7 +121,9 @@ function start(folder: string, temporary: string): Promise<ServerProcess> {
   return startServerProcess({ TEMP_DIR: temporary }, command);
 }
 
-/** Measures a conversion by both versions in turns, and prints it. Returns the ratio of the medians. */
+/**
+ * Measures a conversion by both versions in turns, and prints it. Returns the ratio of the medians.
+ */
 async function compare(job: Job, servers: Servers): Promise<number> {
   const measured: Record<Version, Measured[]> = { before: [], now: [] };
   for (let round = 0; round < ROUNDS; round += 1)

@@ -1,7 +1,7 @@
 /**
- * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
- * -- [--quick] [--crowd] [--thumbnails] [--folder COUNT] [--sweep FOLDER] [--likeness FOLDER] [--only PART] [--out NAME]`. Alternates between them in one run.
- * Writes `bench/NAME.md`, and the chart `bench/NAME.svg`.
+ * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo
+ * server: `npm run bench -- [OPTIONS]`, see below. Alternates between them in one run. Writes
+ * `bench/NAME.md`, and the chart `bench/NAME.svg`.
  */
 
 import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
@@ -27,20 +27,34 @@ import { type ServerProcess, startServerProcess } from './processes/start.ts';
 const { values: flags } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
-    /** Regular expression that selects the pairs to run by name, such as "photo 0.75 MP → webp 300". */
+    /**
+     * Regular expression that selects the pairs to run by name, such as "photo 0.75 MP → webp 300".
+     */
     only: { type: 'string', default: '' },
     clients: { type: 'string' },
     seconds: { type: 'string' },
     rounds: { type: 'string' },
-    /** Measures only the rows of {@link CROWD}, each with one address and with an address per request. */
+    /**
+     * Measures only the rows of {@link CROWD}, each with one address and with an address per
+     * request.
+     */
     crowd: { type: 'boolean', default: false },
     /** Measures only results of {@link THUMBNAILS}, of sources in the sizes that people send. */
     thumbnails: { type: 'boolean', default: false },
-    /** Measures only the conversion of a folder with this number of photos, beside mogrify, convert and vipsthumbnail. */
+    /**
+     * Measures only the conversion of a folder with this number of photos, beside mogrify, convert
+     * and vipsthumbnail.
+     */
     folder: { type: 'string' },
-    /** Compares only the processor time of conversions of the images in this folder with that of sharp, and prints it. */
+    /**
+     * Compares only the processor time of conversions of the images in this folder with that of
+     * sharp, and prints it.
+     */
     sweep: { type: 'string' },
-    /** Compares only `quality=auto` with the default quality and with sharp for the images in this folder, and prints it. */
+    /**
+     * Compares only `quality=auto` with the default quality and with sharp for the images in this
+     * folder, and prints it.
+     */
     likeness: { type: 'string' },
     out: { type: 'string', default: 'report' },
   },
@@ -134,7 +148,8 @@ function startOther(name: 'sharp' | 'echo'): Promise<ServerProcess> {
 }
 
 /**
- * Measures all servers and tools in turns, once per round, so that a slow moment of the machine affects all of them.
+ * Measures all servers and tools in turns, once per round, so that a slow moment of the machine
+ * affects all of them.
  */
 async function compare(
   job: Job,

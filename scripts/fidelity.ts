@@ -1,8 +1,9 @@
 /**
- * @module Converts every image of a folder to all output formats and compares each result with what independent
- * decoders (sharp and Pillow) show: `npm run fidelity -- FOLDER`. If there is `NAME.EXT.png` beside `NAME.EXT`, the result is
- * compared with that. Prints the differences, worst first, the files about which the decoders disagree, and a summary.
- * Exits with 1 if there are differences.
+ * @module Converts every image of a folder to all output formats and compares each result with what
+ * independent decoders (sharp and Pillow) show: `npm run fidelity -- FOLDER`. If there is
+ * `NAME.EXT.png` beside `NAME.EXT`, the result is compared with that. Prints the differences, worst
+ * first, the files about which the decoders disagree, and a summary. Exits with 1 if there are
+ * differences.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

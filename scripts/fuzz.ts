@@ -1,8 +1,10 @@
 /**
- * @module Converts damaged copies of every image of a folder: `npm run fuzz -- FOLDER [--count 2000] [--seed 1] [--save DIR]`.
- * `--count` is the number of copies per type. Each copy must be converted, or rejected with 400, 413 or 415. Where sharp and
- * Pillow still show the image of the undamaged file, so must the result. Prints the findings and saves their files. At the
- * end, and on SIGINT, prints a row of counts per type. Exits with 1 if there are findings.
+ * @module Converts damaged copies of every image of a folder:
+ * `npm run fuzz -- FOLDER [--count 2000] [--seed 1] [--save DIR]`. `--count` is the number of
+ * copies per type. Each copy must be converted, or rejected with 400, 413 or 415. Where sharp and
+ * Pillow still show the image of the undamaged file, so must the result. Prints the findings and
+ * saves their files. At the end, and on SIGINT, prints a row of counts per type. Exits with 1 if
+ * there are findings.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

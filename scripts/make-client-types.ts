@@ -1,6 +1,7 @@
 /**
- * @module Writes `src/client/library/types.ts` from the schemas of the OpenAPI document of a service with all formats:
- * `npm run client-types`. test/client/types.test.ts checks that it is up to date.
+ * @module Writes `src/client/library/types.ts` from the schemas of the OpenAPI document of a
+ * service with all formats: `npm run client-types`. test/client/types.test.ts checks that it is up
+ * to date.
  */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -35,12 +36,15 @@ interface Declaration {
 }
 
 /** Maximum length of a line. */
-const WIDTH = 140;
+const WIDTH = 100;
 const HEADER = `/** @module Types of the API. \`npm run client-types\` writes them from the OpenAPI document. */
 // biome-ignore-all format: generated
 `;
 const PRIMITIVES: Readonly<Record<string, string>> = { integer: 'number' };
-/** Properties whose type differs from that of the schema: options are no texts, and services have different presets. */
+/**
+ * Properties whose type differs from that of the schema: options are no texts, and services have
+ * different presets.
+ */
 const WRITTEN: Readonly<Record<string, Schema>> = {
   output_format: {
     written: "OutputFormat | 'auto' | 'smallest'",
@@ -181,7 +185,10 @@ function objectType(
 /** Returns a schema without its description, to compare it. */
 const plain = ({ description: _, ...schema }: Schema): Schema => schema;
 
-/** Returns the description of a schema as a comment. Values of the client are no text, unlike those of a form. */
+/**
+ * Returns the description of a schema as a comment. Values of the client are no text, unlike those
+ * of a form.
+ */
 function commentOf({ description }: Schema, indent: string): string {
   if (!description) return '';
   const text = description.replace(' Also `1/0`, `yes/no`, `on/off`.', '');

@@ -1,6 +1,7 @@
 /**
- * @module Regenerates fixtures/extra/: images of the formats of EXTRA_INPUTS. Requires encoders of Debian 13, which the
- * service never runs: apt install libheif-examples libheif-plugin-x265 libjxl-tools libopenjp2-tools, and exiftool.
+ * @module Regenerates fixtures/extra/: images of the formats of EXTRA_INPUTS. Requires encoders of
+ * Debian 13, which the service never runs: apt install libheif-examples libheif-plugin-x265
+ * libjxl-tools libopenjp2-tools, and exiftool.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempDisposableSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -53,7 +54,8 @@ const pngs: Readonly<Record<string, Sharp>> = {
 for (const [name, image] of Object.entries(pngs)) await image.png().toFile(at(`${name}.png`));
 writeFileSync(at('bare.png'), withoutChunk(readFileSync(at('p3.png')), 'iCCP'));
 
-// HEIC, encoded by x265. Like an image of a phone: a grid with a rotation property that EXIF repeats.
+// HEIC, encoded by x265. Like an image of a phone: a grid with a rotation property that EXIF
+// repeats.
 const heic = (name: string, ...args: string[]): void =>
   run('heif-enc', '-q', '95', '-p', 'chroma=444', ...args, '-o', to(name));
 for (const name of ['scene', 'window', 'p3', 'tile']) heic(`${name}.heic`, `${name}.png`);
@@ -155,7 +157,9 @@ function reduced({ width, data }: Raster, factors: readonly (readonly [x: number
   return Buffer.concat(planes);
 }
 
-/** Creates an sYCC image with colour at half the horizontal resolution, for groups of `rows` rows. */
+/**
+ * Creates an sYCC image with colour at half the horizontal resolution, for groups of `rows` rows.
+ */
 function subsampled({ width, height, data }: Raster, rows: 1 | 2): Buffer {
   const weights = [
     [0.299, 0.587, 0.114],

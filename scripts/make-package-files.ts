@@ -1,10 +1,11 @@
 /**
- * @module Writes the generated files of the Debian package into a folder: manual pages, the file of settings and completions.
+ * @module Writes the generated files of the Debian package into a folder: manual pages, the file of
+ * settings and completions.
  *
  *     node scripts/make-package-files.ts FOLDER
  *
- * The manual page of the program comes from the commands, like `--help`; the settings come from docs/configuration.md, which the
- * tests compare with src/tables/config.ts.
+ * The manual page of the program comes from the commands, like `--help`; the settings come from
+ * docs/configuration.md, which the tests compare with src/tables/config.ts.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

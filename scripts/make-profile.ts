@@ -1,6 +1,7 @@
 /**
- * @module Writes `assets/srgb.icc`: sRGB as a small ICC v4 profile with three primaries and one curve, as a table.
- * Values: IEC 61966-2-1, with the primaries adapted to D50 by the Bradford method, as ICC.1:2022 requires.
+ * @module Writes `assets/srgb.icc`: sRGB as a small ICC v4 profile with three primaries and one
+ * curve, as a table. Values: IEC 61966-2-1, with the primaries adapted to D50 by the Bradford
+ * method, as ICC.1:2022 requires.
  */
 import { writeFileSync } from 'node:fs';
 import { sampledCurve, writeProfile, xyz } from '../src/images/colour/icc-writer.ts';

@@ -1,11 +1,13 @@
 /**
- * @module Records the system calls that the tools make: converts every fixture to every output with several options.
+ * @module Records the system calls that the tools make: converts every fixture to every output with
+ * several options.
  *
  *     node scripts/record-syscalls.ts [FOLDER]
  *     sh scripts/debian-13.sh node scripts/record-syscalls.ts
  *
- * Requires strace. FOLDER holds additional images. Prints one line per call: the name, the arguments that a filter can
- * check, and the number of calls. `scripts/make-seccomp.py` is derived from the output on Debian 12 and 13.
+ * Requires strace. FOLDER holds additional images. Prints one line per call: the name, the
+ * arguments that a filter can check, and the number of calls. `scripts/make-seccomp.py` is derived
+ * from the output on Debian 12 and 13.
  */
 import { existsSync, mkdirSync, mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

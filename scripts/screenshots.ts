@@ -1,6 +1,6 @@
 /**
- * @module Takes the pictures of the web page and of a regression report for the documents, on a separate server: `npm
- * run build && node scripts/screenshots.ts [folder]`.
+ * @module Takes the pictures of the web page and of a regression report for the documents, on a
+ * separate server: `npm run build && node scripts/screenshots.ts [folder]`.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,10 +1,13 @@
 /**
- * @module Stress test: load and faults on a real server. `npm run test:stress -- [--seconds 600] [--seed 1] [--only TEXT]`.
+ * @module Stress test: load and faults on a real server.
+ * `npm run test:stress -- [--seconds 600] [--seed 1] [--only TEXT]`.
  *
- * One server handles good, bad and hostile clients, while other servers go through one fault after another. Attacks of noisy clients
- * follow, unless `--without-noisy-clients` is set, without other load on the machine, because their figures depend on it. With `--only`, runs only the faults whose name
- * contains TEXT, without those clients. Prints a table, which marks times of other clients beyond the goal as SLOW. Exits with 1 if a
- * response was wrong, files or processes were left behind, or memory grew.
+ * One server handles good, bad and hostile clients, while other servers go through one fault after
+ * another. Attacks of noisy clients follow, unless `--without-noisy-clients` is set, without other
+ * load on the machine, because their figures depend on it. With `--only`, runs only the faults
+ * whose name contains TEXT, without those clients. Prints a table, which marks times of other
+ * clients beyond the goal as SLOW. Exits with 1 if a response was wrong, files or processes were
+ * left behind, or memory grew.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -36,9 +39,14 @@ const faults = chosen(FAULTS);
 const noisyClients = values['without-noisy-clients'] ? [] : chosen(NOISY_CLIENT_FAULTS);
 if (faults.length + noisyClients.length === 0) throw new Error(`no fault has a name with "${values.only}"`);
 const MIB = 1024 ** 2;
-/** Maximum growth in bytes of the median memory in use from the second to the last sixth of the run. */
+/**
+ * Maximum growth in bytes of the median memory in use from the second to the last sixth of the run.
+ */
 const MAX_GROWTH = 10 * MIB;
-/** The same for the resident memory of the server process, which also has what malloc keeps (see scripts/processes/probe.ts). */
+/**
+ * The same for the resident memory of the server process, which also has what malloc keeps (see
+ * scripts/processes/probe.ts).
+ */
 const MAX_RESIDENT_GROWTH = 100 * MIB;
 /** Interval between the collections of garbage that measure the growth, in ms. */
 const COLLECT_MS = 2000;

@@ -1,6 +1,7 @@
 /**
- * @module Folders of the installed program. The build joins all modules into files of one folder, `dist/`, so only a module in
- * `src/` itself may refer to files by `import.meta.url`: both folders have the same parent.
+ * @module Folders of the installed program. The build joins all modules into files of one folder,
+ * `dist/`, so only a module in `src/` itself may refer to files by `import.meta.url`: both folders
+ * have the same parent.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -22,7 +23,10 @@ export const COMPARE_WORKER = findProgram('compare-worker');
 /** Program of the thread that removes folders. */
 export const REMOVE_WORKER = findProgram('remove-worker');
 
-/** Program of the process that verifies results. It has its own file because it starts in half of the time of the whole program. */
+/**
+ * Program of the process that verifies results. It has its own file because it starts in half of
+ * the time of the whole program.
+ */
 export const VERIFY_WORKER = fileURLToPath(findProgram('verify-worker'));
 
 /** The built web page. */
@@ -33,7 +37,10 @@ export const FORK_SERVER_LIBRARY = fileURLToPath(
   new URL(`../dist/fork-server.${process.arch}.so`, import.meta.url),
 );
 
-/** The stand-in for a decoder that was taken over, compiled from `process/sandbox/broken-codec.c` for this CPU architecture. */
+/**
+ * The stand-in for a decoder that was taken over, compiled from `process/sandbox/broken-codec.c`
+ * for this CPU architecture.
+ */
 export const BROKEN_CODEC = fileURLToPath(new URL(`../dist/broken-codec.${process.arch}`, import.meta.url));
 
 /** Returns the URL of a program of `src/`, or of `dist/` after the build. */

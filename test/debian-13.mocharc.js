@@ -1,4 +1,6 @@
-/** @module Mocha's configuration of `npm run test:debian-13`: the tests that depend on the tools. */
+/**
+ * @module Mocha's configuration of `npm run test:debian-13`: the tests that depend on the tools.
+ */
 import base from '../.mocharc.json' with { type: 'json' };
 import { testsWhere } from './helpers/tags.js';
 

@@ -322,7 +322,10 @@ describe('docs/configuration.md', () => {
   });
 });
 
-/** Returns the arguments of each call of `imagemill` in code: at its start, after a pipe, or as a container image. */
+/**
+ * Returns the arguments of each call of `imagemill` in code: at its start, after a pipe, or as a
+ * container image.
+ */
 function callsOfImagemill(code: string): string[] {
   const call = /(?:(?:^|\| )imagemill|\bimagemill:[\d.]+)((?: +[^\s|>#&;]+)+)/g;
   return [...code.matchAll(call)].map(([, args = '']) => args.trim()).filter((args) => args !== '.');
@@ -371,7 +374,10 @@ const TOP = readdirSync(PROJECT).filter((name) => !['dist', 'node_modules', 'tra
 /** Folders of src/. Documents may omit `src/` in front of them. */
 const LAYERS = ['cli', 'conversion', 'files', 'process', 'regress', 'server', 'web'];
 
-/** Returns the words in code that look like paths of this project: with a slash, and starting with the name of a folder. */
+/**
+ * Returns the words in code that look like paths of this project: with a slash, and starting with
+ * the name of a folder.
+ */
 function pathsIn(code: string): string[] {
   return code
     .split(/[\s'"=@]+/)
@@ -379,7 +385,10 @@ function pathsIn(code: string): string[] {
     .filter((word) => [...TOP, ...LAYERS].includes(word.split('/')[0] ?? ''));
 }
 
-/** Returns whether a path exists in the project, below src/, or next to the document. A pattern must match a file. */
+/**
+ * Returns whether a path exists in the project, below src/, or next to the document. A pattern must
+ * match a file.
+ */
 function existsFor(document: MarkdownFile, path: string): boolean {
   const folders = [PROJECT, join(PROJECT, 'src'), join(PROJECT, dirname(document.path))];
   return folders.some((cwd) =>
@@ -387,7 +396,10 @@ function existsFor(document: MarkdownFile, path: string): boolean {
   );
 }
 
-/** Parses the paths of a tree that is indented by two spaces per level, with a description after each name. */
+/**
+ * Parses the paths of a tree that is indented by two spaces per level, with a description after
+ * each name.
+ */
 function treePaths(tree: string): string[] {
   const folders: string[] = [];
   return tree

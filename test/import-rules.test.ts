@@ -15,7 +15,10 @@ const { href } = new URL('../.dependency-cruiser.js', import.meta.url);
 const { default: config } = (await import(href)) as { default: IConfiguration };
 const rules = config.forbidden as readonly IForbiddenRuleType[];
 
-/** For each rule on folders, an import that breaks it: the importing file and the imported one, or a module. */
+/**
+ * For each rule on folders, an import that breaks it: the importing file and the imported one, or a
+ * module.
+ */
 const VIOLATIONS: Readonly<Record<string, readonly [from: string, to: string]>> = {
   'plan-is-pure': ['src/conversion/plan/resize.ts', 'src/conversion/limits/admit.ts'],
   'images-know-bytes': ['src/images/png/png.ts', 'src/conversion/limits/admit.ts'],
@@ -33,7 +36,10 @@ const VIOLATIONS: Readonly<Record<string, readonly [from: string, to: string]>> 
 };
 
 describe('the import rules', () => {
-  /** Checks a tree of two files, of which the first imports the second, and returns the names of the broken rules. */
+  /**
+   * Checks a tree of two files, of which the first imports the second, and returns the names of the
+   * broken rules.
+   */
   async function brokenRules(from: string, to: string, alsoBack = false): Promise<string[]> {
     const root = await makeTempDir('import-rules');
     await writeImport(root, from, to, alsoBack);
@@ -140,6 +146,18 @@ describe('the import rules', () => {
       .filter((name) => /\.tsx?$/.test(name) && name !== 'index.ts');
     const counts = Map.groupBy(names, (name) => name);
     expect([...counts.values()].filter((same) => same.length > 2).map(([name]) => name)).to.deep.equal([]);
+  });
+
+  it('are not the only rule for files: a line of a comment has at most 100 columns, unless it is for the linter', async () => {
+    const root = new URL('../', import.meta.url);
+    const names = ['src', 'test', 'scripts'].map(async (folder) =>
+      (await readdir(new URL(folder, root), { recursive: true })).map((name) => `${folder}/${name}`),
+    );
+    const files = (await Promise.all(names)).flat().filter((name) => /(?<!\.d)\.tsx?$/.test(name));
+    expect(files).to.not.be.empty;
+    const tooLong = /^(?= *(?:\*|\/\/(?! biome-)|\/\*)).{101}/mu;
+    const texts = await Promise.all(files.map((name) => readFile(new URL(name, root), 'utf8')));
+    expect(files.filter((_, at) => tooLong.test(texts[at] ?? ''))).to.deep.equal([]);
   });
 
   it('allow import.meta only in files whose folder the build keeps', async () => {

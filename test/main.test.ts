@@ -208,7 +208,10 @@ describe('the service process', () => {
     });
   });
 
-  /** Starts the service as a user without rights, since the limit of processes does not apply to root. */
+  /**
+   * Starts the service as a user without rights, since the limit of processes does not apply to
+   * root.
+   */
   const AS_USER = ['setpriv', '--reuid=54321', '--regid=54321', '--clear-groups'];
   for (const [what, limit, none, before] of [
     ['can open no files for a job', 'nofile', 3, []],

@@ -1,7 +1,8 @@
 // @full
 /**
- * @module The promises of docs/stability.md. `fixtures/stability.json` records what version 1.0 had; a change that removes, renames or
- * narrows a part of it fails. Additions pass. `UPDATE=1 npx mocha test/stability.test.ts` records them, and removes nothing.
+ * @module The promises of docs/stability.md. `fixtures/stability.json` records what version 1.0
+ * had; a change that removes, renames or narrows a part of it fails. Additions pass.
+ * `UPDATE=1 npx mocha test/stability.test.ts` records them, and removes nothing.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * @module Mocha's configuration of `npm run test:tools`: all tests except the unit tests and the exhaustive ones; or the files that the
- * environment variable TESTS lists, separated by spaces.
+ * @module Mocha's configuration of `npm run test:tools`: all tests except the unit tests and the
+ * exhaustive ones; or the files that the environment variable TESTS lists, separated by spaces.
  */
 import base from '../.mocharc.json' with { type: 'json' };
 import { testsWhere } from './helpers/tags.js';

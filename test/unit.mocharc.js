@@ -1,4 +1,7 @@
-/** @module Mocha's configuration of `npm run test:unit`: the tests that start no program except Node.js. */
+/**
+ * @module Mocha's configuration of `npm run test:unit`: the tests that start no program except
+ * Node.js.
+ */
 import base from '../.mocharc.json' with { type: 'json' };
 import { testsWhere } from './helpers/tags.js';
 

@@ -1,4 +1,7 @@
-/** @module The version of package.json. `test/docs.test.ts` checks that of the documents, `test/container/` that of the image. */
+/**
+ * @module The version of package.json. `test/docs.test.ts` checks that of the documents,
+ * `test/container/` that of the image.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -9,7 +12,10 @@ import { useProcesses } from './helpers/process.ts';
 
 const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
 const { version } = JSON.parse(read('package.json')) as { readonly version: string };
-/** What states the version in a file of `docker/`: the name of the image, the tag of kustomize, and the label of the image. */
+/**
+ * What states the version in a file of `docker/`: the name of the image, the tag of kustomize, and
+ * the label of the image.
+ */
 const STATED = /(?:\bimagemill:|newTag: |ARG VERSION=)(\d+\.\d+\.\d+)/g;
 
 describe('the version of package.json', () => {

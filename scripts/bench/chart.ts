@@ -1,4 +1,6 @@
-/** @module Draws the conversions per second beside the sharp server as bars: an SVG for documents. */
+/**
+ * @module Draws the conversions per second beside the sharp server as bars: an SVG for documents.
+ */
 import { OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
 import { geometricMean, overSharp, type Row } from './report.ts';
 
@@ -25,7 +27,9 @@ const SOURCES = [
 const STYLE = `text { font: 13px system-ui, sans-serif; fill: #1f2328 } .bar { fill: #2f6f4f } .faster { fill: #1f9d61 } .sharp { stroke: #59636e; stroke-dasharray: 4 3 }
 @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .bar { fill: #4f9d77 } .faster { fill: #3fcf8e } .sharp { stroke: #9198a1 } }`;
 
-/** Draws the geometric mean of each kind of source, result and size, with 8 clients of one address. */
+/**
+ * Draws the geometric mean of each kind of source, result and size, with 8 clients of one address.
+ */
 export function chart(rows: readonly Row[], title: string): string {
   const groups = Map.groupBy(
     rows.filter(({ clients, crowd }) => clients === 8 && !crowd),

@@ -1,5 +1,6 @@
 /**
- * @module Echo server: reads the request body and sends it back. The lower bound for any service that takes uploads.
+ * @module Echo server: reads the request body and sends it back. The lower bound for any service
+ * that takes uploads.
  */
 import { createServer } from 'node:http';
 

@@ -1,4 +1,7 @@
-/** @module Converts a folder of photos with the command line of imagemill, and with the tools that people use instead. */
+/**
+ * @module Converts a folder of photos with the command line of imagemill, and with the tools that
+ * people use instead.
+ */
 import { spawnSync } from 'node:child_process';
 import { linkSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -13,7 +16,10 @@ const JOBS = availableParallelism();
 /** Flag of Node.js in the first line of the program. */
 const COMMAND_FLAG = '--max-semi-space-size=1';
 
-/** The commands. Each reads the folder `in` and writes WebP files of {@link WIDTH} pixels to the folder `out`. */
+/**
+ * The commands. Each reads the folder `in` and writes WebP files of {@link WIDTH} pixels to the
+ * folder `out`.
+ */
 const commandsOf = (magick: string, mogrify: string): Readonly<Record<string, string>> => ({
   imagemill: `'${process.execPath}' ${COMMAND_FLAG} '${BUILT_PROGRAM}' convert in -o out --format webp --quality ${QUALITY} --width ${WIDTH} --quiet`,
   mogrify: `${mogrify} -path out -format webp -strip -auto-orient -quality ${QUALITY} -resize '${WIDTH}x>' in/*.jpg`,

@@ -51,7 +51,10 @@ const GENERATORS: Readonly<Record<string, Row>> = {
 };
 const OPAQUE_PNG = encoder((image) => image.ensureAlpha().png());
 
-/** Sizes of cameras, and of pictures that were cropped, edited or downloaded, whose sides eight does not divide. */
+/**
+ * Sizes of cameras, and of pictures that were cropped, edited or downloaded, whose sides eight does
+ * not divide.
+ */
 const JPEG_SIZES = ['4032×3024', '4619×3464', '3021×2013', '2000×1333', '1999×1333', '1200×800', '1281×853'];
 
 /** Sources of thumbnails in the sizes that people send. */
@@ -97,7 +100,8 @@ const KINDS = { all: GENERATORS, sources: SOURCES, guarded: GUARDED };
 /**
  * Generates images.
  *
- * @param kind the images of the comparison, sources of thumbnails, or those of `npm run bench:guard`
+ * @param kind the images of the comparison, sources of thumbnails, or those of
+ *   `npm run bench:guard`
  */
 export async function makeImages(kind: keyof typeof KINDS = 'all'): Promise<Image[]> {
   const images: Image[] = [];
@@ -126,8 +130,8 @@ async function fadedPhoto(width: number, height: number): Promise<Sharp> {
 }
 
 /**
- * Generates noise in octaves; finer octaves are fainter. As JPEG it takes about as many bits per pixel as a photo: 1.8
- * at quality 90.
+ * Generates noise in octaves; finer octaves are fainter. As JPEG it takes about as many bits per
+ * pixel as a photo: 1.8 at quality 90.
  */
 async function photo(width: number, height: number): Promise<Sharp> {
   const random = seeded(width);

@@ -1,6 +1,7 @@
 /**
- * @module Converts every image of a folder with `quality=auto`, with the default quality, and with sharp at the quality that reaches the same
- * SSIM, and compares bytes, SSIM, PSNR and processor time. Another library than that of the service computes the SSIM.
+ * @module Converts every image of a folder with `quality=auto`, with the default quality, and with
+ * sharp at the quality that reaches the same SSIM, and compares bytes, SSIM, PSNR and processor
+ * time. Another library than that of the service computes the SSIM.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** @module Load generator: a number of clients, each sending the same upload again once it has its response. */
+/**
+ * @module Load generator: a number of clients, each sending the same upload again once it has its
+ * response.
+ */
 
 import { Agent, request } from 'node:http';
 import { formWith } from '../../test/helpers/from-address.ts';
@@ -14,7 +17,10 @@ export interface Job {
   readonly format: string;
   /** Maximum width and height in px; undefined keeps the original size. */
   readonly side?: number | undefined;
-  /** Whether each request comes from a different address, so that the service counts it as another client. */
+  /**
+   * Whether each request comes from a different address, so that the service counts it as another
+   * client.
+   */
   readonly crowd?: boolean | undefined;
 }
 
@@ -40,7 +46,8 @@ export interface Measured {
 const SAMPLE_MS = 200;
 
 /**
- * Measures a conversion with a number of concurrent clients. The first response of each client is a warm-up.
+ * Measures a conversion with a number of concurrent clients. The first response of each client is a
+ * warm-up.
  *
  * @returns undefined if the server does not support the conversion
  * @throws {Error} if a response after the warm-up is not 200
@@ -117,7 +124,10 @@ interface Answer {
 
 let lastAddress = 0;
 
-/** Returns a loopback address that no earlier request came from: 127.1.0.0 and up, for 16 million requests. */
+/**
+ * Returns a loopback address that no earlier request came from: 127.1.0.0 and up, for 16 million
+ * requests.
+ */
 function nextAddress(): string {
   lastAddress += 1;
   return `127.${1 + (lastAddress >> 16)}.${(lastAddress >> 8) & 255}.${lastAddress & 255}`;

@@ -1,4 +1,7 @@
-/** @module Reads `bench/reference`: the commit with which `npm run bench:guard` compares, and rows that may be slower. */
+/**
+ * @module Reads `bench/reference`: the commit with which `npm run bench:guard` compares, and rows
+ * that may be slower.
+ */
 
 /** Maximum processor time of a row, relative to the commit before. */
 export const MAX_RATIO = 1.15;
@@ -11,8 +14,8 @@ export interface Reference {
 }
 
 /**
- * Parses the file: a commit in the first line, and for each row that may be slower its name, the maximum ratio and the reason, such as
- * `svg → png 300: 1.4, fonts are embedded`.
+ * Parses the file: a commit in the first line, and for each row that may be slower its name, the
+ * maximum ratio and the reason, such as `svg → png 300: 1.4, fonts are embedded`.
  *
  * @param rows names of all rows
  * @throws {Error} if a line has another form, or names no row

@@ -71,7 +71,10 @@ const HEAD = [
   '**median, relative to command line** (spread)',
 ];
 
-/** Formats the rows as a Markdown table with a header, without columns in which nothing was measured. */
+/**
+ * Formats the rows as a Markdown table with a header, without columns in which nothing was
+ * measured.
+ */
 export function table(rows: readonly Row[]): string {
   const all = rows.map(cells);
   const keep = (line: readonly string[]): string[] =>

@@ -1,12 +1,16 @@
-/** @module Settings that all measurements share, so that their results are comparable, and conversions by sharp with them. */
+/**
+ * @module Settings that all measurements share, so that their results are comparable, and
+ * conversions by sharp with them.
+ */
 import sharp, { type FormatEnum, type Sharp } from 'sharp';
 
 /** Quality of lossy results, 1 to 100. */
 export const QUALITY = 80;
 
 /**
- * Encoder options for sharp that give the same quality and about the same size as the service. WebP and JPEG: the
- * defaults of sharp, which the service also uses. PNG: the filters and level nearest in size. GIF: no dithering.
+ * Encoder options for sharp that give the same quality and about the same size as the service. WebP
+ * and JPEG: the defaults of sharp, which the service also uses. PNG: the filters and level nearest
+ * in size. GIF: no dithering.
  */
 export const SHARP_OPTIONS: Readonly<Record<string, object>> = {
   webp: { quality: QUALITY, effort: 4 },

@@ -1,7 +1,7 @@
 /**
- * @module Reference server with Express, multer and sharp, in its simplest form. Configured for throughput as the
- * sharp documentation recommends (performance, concurrency): as many images in parallel as there are processors, one
- * thread each, no cache.
+ * @module Reference server with Express, multer and sharp, in its simplest form. Configured for
+ * throughput as the sharp documentation recommends (performance, concurrency): as many images in
+ * parallel as there are processors, one thread each, no cache.
  */
 import { availableParallelism } from 'node:os';
 import express from 'express';

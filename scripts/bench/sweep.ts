@@ -1,4 +1,7 @@
-/** @module Converts every image of a folder to several results, and compares the processor time with that of sharp in one process. */
+/**
+ * @module Converts every image of a folder to several results, and compares the processor time with
+ * that of sharp in one process.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -14,7 +17,10 @@ import { QUALITY, withSharp } from './settings.ts';
 const FORMATS: readonly OutputType[] = ['jpg', 'webp', 'png'];
 /** Longer sides of results in pixels; undefined for the full size. */
 const SIDES = [300, 1200, undefined] as const;
-/** Minimum longer side of a source in pixels. The time of smaller ones is that of starting a process. */
+/**
+ * Minimum longer side of a source in pixels. The time of smaller ones is that of starting a
+ * process.
+ */
 const MIN_SIDE = 300;
 /** Ratio from which on a row is listed. */
 const SLOW = 4;
@@ -31,7 +37,8 @@ interface Pair {
 }
 
 /**
- * Measures in turns. Leaves out small files, those that one of both cannot read, and results that are not smaller than their source.
+ * Measures in turns. Leaves out small files, those that one of both cannot read, and results that
+ * are not smaller than their source.
  *
  * @param only selects pairs by name, such as "scan.tiff → png 300"
  * @returns a report in Markdown
@@ -95,7 +102,10 @@ async function measurePair(
   return { imagemillMs: median(times.imagemill), sharpMs: median(times.sharp) };
 }
 
-/** Returns the processor time of one call in ms, from as many calls as a measurement takes, also on a busy machine. */
+/**
+ * Returns the processor time of one call in ms, from as many calls as a measurement takes, also on
+ * a busy machine.
+ */
 async function measureMs(convert: () => Promise<unknown>): Promise<number> {
   let [cpuMs, calls] = [0, 0];
   while (cpuMs < MEASURED_MS) {

@@ -20,15 +20,18 @@ export interface Verdict {
 }
 
 /**
- * Maximum PSNR difference in dB between a lossy result and the result of sharp. Different encoders and defaults cause
- * it.
+ * Maximum PSNR difference in dB between a lossy result and the result of sharp. Different encoders
+ * and defaults cause it.
  */
 const MAX_PSNR_LOSS = 1;
 /** The same for GIF, where each program chooses the 256 colours differently. */
 const MAX_PSNR_LOSS_GIF = 3;
 /** PSNR in dB from which a difference is invisible, whatever sharp achieves. */
 const INVISIBLE_PSNR = 43;
-/** Maximum mean absolute error of lossless formats over all channels (0 to 255), from rounding in colour transforms. */
+/**
+ * Maximum mean absolute error of lossless formats over all channels (0 to 255), from rounding in
+ * colour transforms.
+ */
 const MAX_ROUNDING_ERROR = 1;
 
 /** Compares a conversion with all references and returns the verdict for the nearest one. */

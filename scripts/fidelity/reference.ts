@@ -40,7 +40,10 @@ export function withoutRepeats(reference: Reference): Reference {
   };
 }
 
-/** Decodes the still image of a file: upright, in sRGB. The promise rejects for a file that the decoder cannot read. */
+/**
+ * Decodes the still image of a file: upright, in sRGB. The promise rejects for a file that the
+ * decoder cannot read.
+ */
 export type Decoder = (bytes: Buffer) => Promise<Pixels>;
 
 /** The independent decoders of still images, the faster one first. */
@@ -55,7 +58,8 @@ export const REFERENCE_EXTENSION = '.png';
 /**
  * Decodes the source with each decoder that can read it, sharp first.
  *
- * @param path path of the source. If there is a reference image, at `path` with `.png` appended, no other still image counts.
+ * @param path path of the source. If there is a reference image, at `path` with `.png` appended, no
+ *   other still image counts.
  */
 export async function referencesFor(source: Source, path: string): Promise<Reference[]> {
   const decoded = await decodeSource(source);
@@ -69,7 +73,10 @@ export async function referencesFor(source: Source, path: string): Promise<Refer
 /** Maximum mean absolute error between two decoders that agree: rounding in colour transforms. */
 const MAX_DISAGREEMENT = 1;
 
-/** Describes how the decoders disagree about the still image; undefined if they agree, or only one reads the file. */
+/**
+ * Describes how the decoders disagree about the still image; undefined if they agree, or only one
+ * reads the file.
+ */
 export function disagreement([one, other]: readonly Reference[]): string | undefined {
   if (!one || !other) return undefined;
   const [a, b] = [one.still, other.still];

@@ -1,4 +1,7 @@
-/** @module Converts damaged files with the engine, and compares the results with what sharp and Pillow show. */
+/**
+ * @module Converts damaged files with the engine, and compares the results with what sharp and
+ * Pillow show.
+ */
 import { readFile } from 'node:fs/promises';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
@@ -30,7 +33,10 @@ export interface Source {
   readonly name: string;
   readonly bytes: Buffer;
   readonly type: InputType;
-  /** What imagemill and all `decoders` show; undefined if they disagree, or if imagemill or all of them reject the file. */
+  /**
+   * What imagemill and all `decoders` show; undefined if they disagree, or if imagemill or all of
+   * them reject the file.
+   */
   readonly image?: Pixels | undefined;
   /** The decoders that read the file. */
   readonly decoders: readonly Decoder[];
@@ -83,7 +89,10 @@ async function checkError(error: Error, source: Source, bytes: Buffer): Promise<
   return isLost ? { kind: 'lost', finding: error.message } : { kind: 'rejected' };
 }
 
-/** Returns whether all decoders that read the undamaged file show the same image for the damaged one. */
+/**
+ * Returns whether all decoders that read the undamaged file show the same image for the damaged
+ * one.
+ */
 async function isStillShown({ image, decoders }: Source, bytes: Buffer): Promise<boolean> {
   if (!image) return false;
   for (const decoder of decoders) {

@@ -1,6 +1,6 @@
 /**
- * @module Module for `node --import`: on SIGUSR2, writes a {@link Probe} to the file in PROBE_FILE, and starts again. With
- * `--expose-gc`, it collects garbage first.
+ * @module Module for `node --import`: on SIGUSR2, writes a {@link Probe} to the file in PROBE_FILE,
+ * and starts again. With `--expose-gc`, it collects garbage first.
  */
 import { renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
@@ -8,13 +8,14 @@ import { isMainThread } from 'node:worker_threads';
 /** Measurements since the last signal. */
 export interface Probe {
   /**
-   * Longest turn of the event loop, in ms: CPU time of the main thread between two timers, so that other processes on a
-   * busy machine do not count.
+   * Longest turn of the event loop, in ms: CPU time of the main thread between two timers, so that
+   * other processes on a busy machine do not count.
    */
   readonly longestTurnMs: number;
   /**
-   * Memory in use by JavaScript objects and buffers, in bytes. The resident memory also has what malloc keeps of the memory of
-   * garbage, which differs by tens of megabytes between two equal runs.
+   * Memory in use by JavaScript objects and buffers, in bytes. The resident memory also has what
+   * malloc keeps of the memory of garbage, which differs by tens of megabytes between two equal
+   * runs.
    */
   readonly usedBytes: number;
 }

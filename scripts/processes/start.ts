@@ -6,7 +6,10 @@ export interface ServerProcess extends AsyncDisposable {
   readonly pid: number;
   /** Base URL of the API, including the version. */
   readonly base: string;
-  /** Sends a signal, SIGTERM by default, and waits until the process ends. Returns its exit status or the signal. */
+  /**
+   * Sends a signal, SIGTERM by default, and waits until the process ends. Returns its exit status
+   * or the signal.
+   */
   end(signal?: NodeJS.Signals): ReturnType<ServiceProcess['ended']>;
 }
 
@@ -27,9 +30,11 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 const SERVICE_ENVIRONMENT = { PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0' } as const;
 
 /**
- * Starts a server, by default the built service as `npm start` does, and waits until it prints its address.
+ * Starts a server, by default the built service as `npm start` does, and waits until it prints its
+ * address.
  *
- * @param settings environment variables in addition to PATH, {@link SERVICE_ENVIRONMENT} and NODE_ENV
+ * @param settings environment variables in addition to PATH, {@link SERVICE_ENVIRONMENT} and
+ *   NODE_ENV
  * @throws {Error} with its output if the process ends first
  */
 export async function startServerProcess(

@@ -1,4 +1,7 @@
-/** @module Reads CPU time and memory of the machine, a process or a process tree from /proc: see proc(5). */
+/**
+ * @module Reads CPU time and memory of the machine, a process or a process tree from /proc: see
+ * proc(5).
+ */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { eventually } from '../../test/helpers/util.ts';
 import type { Probe } from './probe.ts';
@@ -6,17 +9,26 @@ import type { Probe } from './probe.ts';
 /** Path of the module that measures a process from inside. */
 export const PROBE_MODULE: string = new URL('./probe.ts', import.meta.url).pathname;
 
-/** Makes a process that loaded {@link PROBE_MODULE} write its measurements to this file, and reads them. */
+/**
+ * Makes a process that loaded {@link PROBE_MODULE} write its measurements to this file, and reads
+ * them.
+ */
 export async function readProbe(pid: number, file: string): Promise<Probe> {
   rmSync(file, { force: true });
   process.kill(pid, 'SIGUSR2');
   return JSON.parse(await eventually(() => existsSync(file) && readFileSync(file, 'utf8'))) as Probe;
 }
 
-/** Processor time of the work of {@link slowness} on the machine where bounds of processor time were measured, in ms. */
+/**
+ * Processor time of the work of {@link slowness} on the machine where bounds of processor time were
+ * measured, in ms.
+ */
 const REFERENCE_MS = 100;
 
-/** Returns how much slower than {@link REFERENCE_MS} this machine is at the moment, at least 1, by some work of 0.1 seconds. */
+/**
+ * Returns how much slower than {@link REFERENCE_MS} this machine is at the moment, at least 1, by
+ * some work of 0.1 seconds.
+ */
 export function slowness(): number {
   const before = process.cpuUsage();
   let value = Array.from({ length: 10_000 }, (_, at) => ({ at, name: `file ${at}.jpg` }));
@@ -43,8 +55,8 @@ function readTree(root: number): ProcessEntry[] {
 }
 
 /**
- * Returns the CPU time in ms since boot of everything but this process. The process tree alone would be incomplete: it
- * lacks processes that have ended and whose parent did not wait for them.
+ * Returns the CPU time in ms since boot of everything but this process. The process tree alone
+ * would be incomplete: it lacks processes that have ended and whose parent did not wait for them.
  */
 export function othersCpuMs(): number {
   const [line = ''] = readFileSync('/proc/stat', 'latin1').split('\n', 1);
@@ -65,22 +77,28 @@ export async function cpuMsOf(work: () => Promise<void>): Promise<number> {
   return (user + system) / 1000 + cpuMsOfTree(process.pid).descendants - before;
 }
 
-/** Returns the CPU time in ms of a process, and that of all processes that it has started, with those that have ended. */
+/**
+ * Returns the CPU time in ms of a process, and that of all processes that it has started, with
+ * those that have ended.
+ */
 export function cpuMsOfTree(root: number): { readonly own: number; readonly descendants: number } {
   const tree = readTree(root);
   const own = tree.find(({ pid }) => pid === root)?.cpuMs ?? 0;
   return { own, descendants: tree.reduce((sum, { cpuMs, endedMs }) => sum + cpuMs + endedMs, -own) };
 }
 
-/** Returns the memory in bytes of a process: resident pages, and those of them without a file behind them. */
+/**
+ * Returns the memory in bytes of a process: resident pages, and those of them without a file behind
+ * them.
+ */
 export function memoryOf(pid: number): { readonly resident: number; readonly private: number } {
   const [, resident = 0, shared = 0] = readProc(pid, 'statm').split(' ').map(Number);
   return { resident: resident * PAGE_BYTES, private: (resident - shared) * PAGE_BYTES };
 }
 
 /**
- * Returns the memory in bytes of a process and its descendants. Their private memory is nearly what would be free without
- * the tree.
+ * Returns the memory in bytes of a process and its descendants. Their private memory is nearly what
+ * would be free without the tree.
  */
 export function memoryOfTree(root: number): ReturnType<typeof memoryOf> {
   const all = listTree(root).map(memoryOf);

@@ -9,7 +9,10 @@ export interface Picture {
 
 const SIZES = { width: 1800, height: 1200 };
 
-/** Scenes by file name: colours of the sky from top to bottom, those of the hills from the back, and the place of the sun. */
+/**
+ * Scenes by file name: colours of the sky from top to bottom, those of the hills from the back, and
+ * the place of the sun.
+ */
 type Scene = readonly [sky: string, hills: string, sun: number];
 const SCENES: Readonly<Record<string, Scene>> = {
   'first-light.jpg': ['#2b3a67 #f2a65a', '#59516f #3c3a5b #22233f', 0.3],

@@ -1,6 +1,6 @@
 /**
- * @module Generates the regression report for the screenshot, with two deliberate changes: another resize filter, and
- * profiles that are stripped without a conversion.
+ * @module Generates the regression report for the screenshot, with two deliberate changes: another
+ * resize filter, and profiles that are stripped without a conversion.
  */
 import { copyFileSync, mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

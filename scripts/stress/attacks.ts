@@ -1,4 +1,7 @@
-/** @module Attacks by many connections, each on a separate server, and the memory that they take and leave. */
+/**
+ * @module Attacks by many connections, each on a separate server, and the memory that they take and
+ * leave.
+ */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { memoryOf } from '../processes/usage.ts';
@@ -12,15 +15,24 @@ interface Attack {
   readonly start: (port: number) => readonly Socket[];
   /** Maximum growth of the server's resident memory during the attack, in bytes. */
   readonly maxGrowthBytes: number;
-  /** Maximum growth that is left a minute later, in bytes. malloc keeps some memory of what is no longer used. */
+  /**
+   * Maximum growth that is left a minute later, in bytes. malloc keeps some memory of what is no
+   * longer used.
+   */
   readonly maxKeptBytes: number;
 }
 
 /** Limits of attacks with requests that have no body. */
 const REQUESTS = { maxGrowthBytes: 60e6, maxKeptBytes: 30e6 };
-/** Limits of attacks with bodies. Node.js reads into buffers of 64 KiB, and collects them as garbage when they take 64 MB. */
+/**
+ * Limits of attacks with bodies. Node.js reads into buffers of 64 KiB, and collects them as garbage
+ * when they take 64 MB.
+ */
 const BODIES = { maxGrowthBytes: 200e6, maxKeptBytes: 200e6 };
-/** Maximum memory in use that a second attack adds to what the first one left, in bytes. The first one loads code. */
+/**
+ * Maximum memory in use that a second attack adds to what the first one left, in bytes. The first
+ * one loads code.
+ */
 const MAX_LEAKED_BYTES = 3e6;
 /** Time after an attack in which the memory has to be freed, in milliseconds. */
 const FREE_MS = 60_000;
@@ -38,7 +50,10 @@ const GET_1_0 = 'GET /api/v1/openapi.json HTTP/1.0\r\nHost: x\r\nConnection: kee
 const formHead = (path: string): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\n`;
 const REFUSED = `${formHead('/api/v1/convert?quality=80')}Content-Length: 5\r\n\r\nhello`;
-/** Sends these chunks on four connections: to a route that reads them, and to one that discards them. */
+/**
+ * Sends these chunks on four connections: to a route that reads them, and to one that discards
+ * them.
+ */
 const openBodies = (port: number, chunks: string): Socket[] =>
   ['/api/v1/convert', '/nothing'].flatMap((path) =>
     open(port, 2, `${formHead(path)}Transfer-Encoding: chunked\r\n\r\n${chunks}`),
@@ -86,7 +101,8 @@ async function runAttack(attack: Attack, { seconds }: FaultParts): Promise<Outco
   let [growth, longestTurnMs] = [0, 0];
 
   /**
-   * Attacks once, waits until the memory is free and no longer shrinks, {@link FREE_MS} at most, and returns the memory in use.
+   * Attacks once, waits until the memory is free and no longer shrinks, {@link FREE_MS} at most,
+   * and returns the memory in use.
    *
    * @param mostBytes memory in use from which on it counts as free
    */

@@ -7,7 +7,9 @@ import { batch, mutant, type Request } from './requests.ts';
 /** Counts of requests and responses. */
 export interface Tally {
   requests: number;
-  /** Number of responses by status. `cut`: the client disconnected on purpose. `lost`: no response. */
+  /**
+   * Number of responses by status. `cut`: the client disconnected on purpose. `lost`: no response.
+   */
   readonly answers: Record<string, number>;
   /** Valid images converted to the expected bytes. */
   right: number;
@@ -67,7 +69,8 @@ export async function once(run: ClientRun, request: Request, tally: Tally): Prom
   let status: number;
   let body: Buffer;
   try {
-    // Encode the form first: fetch of Node.js crashes if the server rejects a form that is still being written.
+    // Encode the form first: fetch of Node.js crashes if the server rejects a form that is still
+    // being written.
     const form = new Response(request.form());
     const headers = { 'content-type': form.headers.get('content-type') ?? '' };
     const encoded = new Uint8Array(await form.arrayBuffer());

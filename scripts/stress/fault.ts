@@ -53,7 +53,10 @@ export const runLoad = (
 ): Promise<Tally> =>
   runClients(clientRun(parts, server, more), AbortSignal.timeout(parts.seconds * 1000 * share));
 
-/** Ends a fault: valid requests must succeed again, and the server must exit with 0 and leave nothing behind. */
+/**
+ * Ends a fault: valid requests must succeed again, and the server must exit with 0 and leave
+ * nothing behind.
+ */
 export async function finish(
   parts: FaultParts,
   server: Server,
@@ -73,8 +76,8 @@ export async function finish(
 }
 
 /**
- * Maximum CPU time of a turn of the event loop, in ms, on a machine without {@link slowness}. Unlike the time of a response, that
- * does not depend on other processes.
+ * Maximum CPU time of a turn of the event loop, in ms, on a machine without {@link slowness}.
+ * Unlike the time of a response, that does not depend on other processes.
  */
 const MAX_TURN_MS = 100;
 

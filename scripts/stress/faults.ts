@@ -37,7 +37,10 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   ...SLOW_CLIENT_FAULTS,
 };
 
-/** Runs `body` in place of ImageMagick for the first half of the time. Then all requests must succeed again. */
+/**
+ * Runs `body` in place of ImageMagick for the first half of the time. Then all requests must
+ * succeed again.
+ */
 async function withTool(parts: FaultParts, body: string, excused: readonly number[]): Promise<Outcome> {
   const folder = join(scratch, `tool-${parts.random.below(1e9)}`);
   const [tool, good] = [join(folder, 'magick'), join(folder, 'good')];
@@ -55,14 +58,22 @@ exec ${parts.magick} "$@"\n`;
   return finish(parts, server, tally);
 }
 
-/** Share of long waits between two kills, and their time in ms, in which a fork server reaches its number of jobs. */
+/**
+ * Share of long waits between two kills, and their time in ms, in which a fork server reaches its
+ * number of jobs.
+ */
 const [LONG_WAITS, LONG_WAIT_MS] = [0.001, 60_000];
 /** Number of requests from which on the growth of memory means something. */
 const MIN_REQUESTS = 5000;
-/** Maximum growth of the server's memory in use from the first tenth of the time to the end, in bytes. */
+/**
+ * Maximum growth of the server's memory in use from the first tenth of the time to the end, in
+ * bytes.
+ */
 const MAX_GROWTH_BYTES = 50e6;
 
-/** Kills one of the server's fork servers or their jobs every 20 to 120 ms, except in long waits. */
+/**
+ * Kills one of the server's fork servers or their jobs every 20 to 120 ms, except in long waits.
+ */
 async function killAtRandom(parts: FaultParts): Promise<Outcome> {
   const { seconds, random } = parts;
   const server = await startServer();
@@ -118,8 +129,9 @@ async function diskFull(parts: FaultParts): Promise<Outcome> {
 async function filesRunOut(parts: FaultParts): Promise<Outcome> {
   const server = await startServer({}, ['prlimit', '--nofile=64']);
   const tally = await runLoad(parts, server, { clients: 60, excused: [503], mayLose: true });
-  // The server may close an idle keep-alive connection at the moment a client reuses it. A connection that was opened in the crowd
-  // and had no request yet is for probes only: its first request gets 503.
+  // The server may close an idle keep-alive connection at the moment a client reuses it. A
+  // connection that was opened in the crowd and had no request yet is for probes only: its first
+  // request gets 503.
   return finish(parts, server, tally, { excused: [503], mayLose: true });
 }
 
@@ -138,8 +150,8 @@ async function drainOnSigterm(parts: FaultParts): Promise<Outcome> {
 }
 
 /**
- * Sends SIGKILL while requests are in progress and starts another server with the same folder, which must remove the
- * leftovers.
+ * Sends SIGKILL while requests are in progress and starts another server with the same folder,
+ * which must remove the leftovers.
  */
 async function killAndRestart(parts: FaultParts): Promise<Outcome> {
   const server = await startServer();

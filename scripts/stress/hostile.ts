@@ -12,7 +12,10 @@ import {
 import { tagsOf } from '../fixtures/tiff-samples.ts';
 import { tiff } from '../fixtures/writers.ts';
 
-/** Statuses that are acceptable (413 also stands for exceeding a time limit), a hostile file, and how to convert it. */
+/**
+ * Statuses that are acceptable (413 also stands for exceeding a time limit), a hostile file, and
+ * how to convert it.
+ */
 type Row = readonly [expected: readonly number[], file: () => Buffer, options?: Options];
 interface Options {
   readonly format?: string;

@@ -15,7 +15,9 @@ export const INTERRUPTIONS: Readonly<Record<string, Fault>> = {
   'imagemill convert --update is interrupted': interruptCommand,
 };
 
-/** Answers to EVALSHA, which should be the number of requests and the time until the window ends. */
+/**
+ * Answers to EVALSHA, which should be the number of requests and the time until the window ends.
+ */
 const LIES = [
   '*2\r\n:-5\r\n:-9\r\n',
   '*2\r\n$3\r\nabc\r\n$0\r\n\r\n',

@@ -1,4 +1,6 @@
-/** @module Runs the attacks of `noisy-clients.ts`, and checks what another client notices of each. */
+/**
+ * @module Runs the attacks of `noisy-clients.ts`, and checks what another client notices of each.
+ */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,22 +14,34 @@ import { type Fault, type FaultParts, finish, type Outcome, turnProblems } from 
 import { NOISY_CLIENTS, type NoisyClient, SLOW_CLIENTS } from './noisy-clients.ts';
 import { scratch, startServer } from './server.ts';
 
-/** Goal for the time of another client's request at the 99th percentile on two idle processors, in ms. A slower one is marked SLOW. */
+/**
+ * Goal for the time of another client's request at the 99th percentile on two idle processors, in
+ * ms. A slower one is marked SLOW.
+ */
 const GOAL_MS = { livez: 50, conversion: 250 };
 /** The same on a busy machine, relative to the time before the attack. */
 const MAX_SLOWDOWN = 4;
-/** Time in ms that a conversion may take in addition at the median, besides {@link MAX_SLOWDOWN}, while requests must not block others. */
+/**
+ * Time in ms that a conversion may take in addition at the median, besides {@link MAX_SLOWDOWN},
+ * while requests must not block others.
+ */
 const MAX_ADDED_MS = 500;
-/** Requests of each kind before the attack: some until the tools are in the cache, then those to time. */
+/**
+ * Requests of each kind before the attack: some until the tools are in the cache, then those to
+ * time.
+ */
 const [WARM_UPS, TIMED] = [5, 30];
-/** Maximum growth of the server's resident memory that is left {@link FREE_MS} after the attack, in bytes. */
+/**
+ * Maximum growth of the server's resident memory that is left {@link FREE_MS} after the attack, in
+ * bytes.
+ */
 const MAX_KEPT_BYTES = 60e6;
 const FREE_MS = 60_000;
 /** Minimum time of an attack, in seconds. */
 const MIN_SECONDS = 5;
 /**
- * Conversions of other clients during an attack of {@link NOISY_CLIENTS}, so that their 99th percentile is not simply the longest one,
- * and maximum time for them in seconds.
+ * Conversions of other clients during an attack of {@link NOISY_CLIENTS}, so that their 99th
+ * percentile is not simply the longest one, and maximum time for them in seconds.
  */
 const [MIN_CONVERSIONS, MAX_SECONDS] = [400, 60];
 /** Time between the end of a request of another client and the next one, in ms. */
@@ -149,7 +163,10 @@ async function runAttack(
   return { ...(await finish(parts, server, tally)), figures };
 }
 
-/** Returns a function that returns whether an attack has lasted long enough, with this number of conversions of other clients. */
+/**
+ * Returns a function that returns whether an attack has lasted long enough, with this number of
+ * conversions of other clients.
+ */
 function createEnd(minSeconds: number, minConversions: number): (conversions: number) => boolean {
   const began = performance.now();
   return (conversions) => {
@@ -166,7 +183,8 @@ function describeTimes(
   { isSaturating = false }: NoisyClient,
 ): string {
   const [ms, msBefore] = [percentile(during, 0.99), percentile(before, 0.99)];
-  // The goal is stated, and does not fail the run: other programs of the machine can delay requests, too.
+  // The goal is stated, and does not fail the run: other programs of the machine can delay
+  // requests, too.
   const isSlow = !isSaturating && ms > Math.max(GOAL_MS[kind] * slowness(), MAX_SLOWDOWN * msBefore);
   return `${kind}: 50% of ${during.length} within ${median(during).toFixed(1)} ms, 99% within ${ms.toFixed(1)} ms${isSlow ? ' (SLOW)' : ''} (${msBefore.toFixed(1)} ms before), all within ${Math.max(...during).toFixed(1)} ms`;
 }

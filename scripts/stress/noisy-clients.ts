@@ -1,6 +1,7 @@
 /**
- * @module Attacks of one client during which other clients must be served as usual: a row for each. `noisy-client-faults.ts` runs each in
- * a worker thread, so that the attack does not delay the measurement, and checks all of them against the same figures.
+ * @module Attacks of one client during which other clients must be served as usual: a row for each.
+ * `noisy-client-faults.ts` runs each in a worker thread, so that the attack does not delay the
+ * measurement, and checks all of them against the same figures.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -25,22 +26,31 @@ export interface Attack {
   readonly count: (answer: string | number) => void;
 }
 
-/** A client that sends more than its share. Its requests come from an address other than those of the other clients. */
+/**
+ * A client that sends more than its share. Its requests come from an address other than those of
+ * the other clients.
+ */
 export interface NoisyClient {
   /**
-   * Settings of the server. `magick` is the path of the real ImageMagick, and `folder` is for files of the attack. The default has no
-   * rate limit.
+   * Settings of the server. `magick` is the path of the real ImageMagick, and `folder` is for files
+   * of the attack. The default has no rate limit.
    */
   readonly settings?: (magick: string, folder: string) => Readonly<Record<string, string>>;
   /** Attacks until the signal aborts. */
   readonly attack: (attack: Attack) => Promise<void>;
   /** The answers that the attacker may get. Default: any. */
   readonly expected?: readonly (string | number)[];
-  /** Whether the attack takes all processors because of a setting of the operator, so that times of other clients do not count. */
+  /**
+   * Whether the attack takes all processors because of a setting of the operator, so that times of
+   * other clients do not count.
+   */
   readonly isSaturating?: boolean;
   /** The image that the other clients convert. Default: a PNG of one pixel. */
   readonly otherImage?: Buffer;
-  /** Whether a turn of the event loop, or the median time of the other clients' conversions, fails the run if it is too long. */
+  /**
+   * Whether a turn of the event loop, or the median time of the other clients' conversions, fails
+   * the run if it is too long.
+   */
   readonly mustNotBlock?: boolean;
   /** Maximum time of the other clients' conversions in the queue, in ms. */
   readonly maxQueueMs?: number;
@@ -53,8 +63,8 @@ export const ATTACKER = '127.0.0.5';
 const RECONNECT_MS = 10;
 
 /**
- * Sends a request on each of many connections, and again when its response arrives. A connection that the server closes is opened
- * again.
+ * Sends a request on each of many connections, and again when its response arrives. A connection
+ * that the server closes is opened again.
  *
  * @param path path from the root of the server
  */
@@ -122,7 +132,10 @@ const ENCODINGS = listOf62kB('Accept-Encoding', 'a,');
 
 const svgOf = (body: string): Buffer =>
   Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">${body}</svg>`);
-/** An SVG of 1 MB, compressed, whose colours take 0.3 s to rewrite. The number makes it different from others. */
+/**
+ * An SVG of 1 MB, compressed, whose colours take 0.3 s to rewrite. The number makes it different
+ * from others.
+ */
 const colourfulSvg = (number: number): Buffer => {
   const rectangle = (at: number): string => `<rect fill="lch(50 ${number} ${at})"/>`;
   return gzipSync(svgOf(Array.from({ length: 32_000 }, (_, at) => rectangle(at)).join('')));
@@ -150,8 +163,9 @@ const takenOver = (code: string, SANDBOX: 'on' | 'off'): NoisyClient => ({
 });
 
 /**
- * Maximum time in the queue of another client's conversion, in ms. With two attackers, it can wait for the end of a conversion: the
- * default of CONVERT_TIMEOUT_MS, and the end of the process on a busy machine.
+ * Maximum time in the queue of another client's conversion, in ms. With two attackers, it can wait
+ * for the end of a conversion: the default of CONVERT_TIMEOUT_MS, and the end of the process on a
+ * busy machine.
  */
 const MAX_QUEUE_MS = 35_000;
 /** What a client gets for images that take as long as the time limit permits. */
@@ -213,11 +227,17 @@ const TWELVE_WIDTHS = Array.from({ length: 12 }, (_, at) => ({
   format: 'pdf',
   width: 100 + at,
 }));
-/** A TIFF of 500 pages in 77 kB that exceeds the limit of pixels, and the twelve results to make of it. */
+/**
+ * A TIFF of 500 pages in 77 kB that exceeds the limit of pixels, and the twelve results to make of
+ * it.
+ */
 const manyPages = (): FormData =>
   formWith(greyTiff(500, 9000, 1), 'file', { variants: JSON.stringify(TWELVE_WIDTHS) });
 
-/** Clients that must not delay others, by the name that the report prints. Their figures need a machine without other load. */
+/**
+ * Clients that must not delay others, by the name that the report prints. Their figures need a
+ * machine without other load.
+ */
 export const NOISY_CLIENTS: Readonly<Record<string, NoisyClient>> = {
   '20 connections with an Accept of 62 kB for an unknown path': {
     settings: LIMITED,

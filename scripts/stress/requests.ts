@@ -38,8 +38,8 @@ export const noisyPhoto = (width: number, height: number, sigma: number, quality
 const MIN_PSNR = 25;
 
 /**
- * Converts every pair of formats once on a server without faults, verifies each result against its source image, and
- * returns requests that expect the same bytes.
+ * Converts every pair of formats once on a server without faults, verifies each result against its
+ * source image, and returns requests that expect the same bytes.
  *
  * @throws {Error} if a conversion fails or a result does not match its source
  */

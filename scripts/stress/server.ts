@@ -1,4 +1,7 @@
-/** @module Starts the service as a separate process, and reads its memory and leftovers from /proc and the disk. */
+/**
+ * @module Starts the service as a separate process, and reads its memory and leftovers from /proc
+ * and the disk.
+ */
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -69,14 +72,20 @@ export async function waitUntil(check: () => boolean): Promise<void> {
   for (let round = 0; round < 3000 && !check(); round += 1) await pause(20);
 }
 
-/** Lists the files and processes that a server left behind. A killed process can end a moment after its server. */
+/**
+ * Lists the files and processes that a server left behind. A killed process can end a moment after
+ * its server.
+ */
 export async function listLeftovers(server: Pick<Server, 'tempDir' | 'outlived'>): Promise<string[]> {
   const processes = () => [...new Set([...processesLeft(server.tempDir), ...server.outlived()])];
   await waitUntil(() => processes().length === 0);
   return [...filesLeft(server), ...processes().map((pid) => `process ${pid}`)];
 }
 
-/** Lists the files below the folder for working files. While the server removes a folder, lists only the instances. */
+/**
+ * Lists the files below the folder for working files. While the server removes a folder, lists only
+ * the instances.
+ */
 export function filesLeft({ tempDir }: Pick<Server, 'tempDir'>): string[] {
   try {
     return readdirSync(tempDir, { recursive: true }).map(String);

@@ -1,4 +1,7 @@
-/** @module Patterns for the names of results, such as `{name}-{width}w`. They run in Node.js and in browsers. */
+/**
+ * @module Patterns for the names of results, such as `{name}-{width}w`. They run in Node.js and in
+ * browsers.
+ */
 import { baseNameOf, MAX_BASE_NAME_BYTES, truncateToBytes, utf8Length } from './text.ts';
 
 /** What the words of a pattern stand for. */
@@ -24,7 +27,10 @@ const WORD = /\{([^{}]*)\}/g;
 /** The pattern of results that are named like their inputs. */
 export const DEFAULT_PATTERN = '{name}';
 
-/** Words of a pattern that stand for the size of the result, which is known only after the conversion. */
+/**
+ * Words of a pattern that stand for the size of the result, which is known only after the
+ * conversion.
+ */
 const SIZE_WORDS: readonly string[] = ['width', 'height'] satisfies (keyof typeof WORDS)[];
 
 const wordsOf = (pattern: string): string[] => [...pattern.matchAll(WORD)].map(([, word = '']) => word);
@@ -50,8 +56,8 @@ export function findPatternError(pattern: string): string | undefined {
 }
 
 /**
- * Returns the base name of a result. A long name of the input is shortened rather than the rest of the pattern. A result without a
- * size is named like its input if the pattern has the size.
+ * Returns the base name of a result. A long name of the input is shortened rather than the rest of
+ * the pattern. A result without a size is named like its input if the pattern has the size.
  */
 export function fillPattern(pattern: string, parts: NameParts): string {
   if (parts.size === undefined && namesSize(pattern)) return parts.name;

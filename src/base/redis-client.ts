@@ -8,8 +8,8 @@ export const CONNECT_TIMEOUT_MS = 1_000;
 export type RedisConnection = ReturnType<typeof createRedisClient>;
 
 /**
- * Creates a client for Redis or Valkey, which is not connected yet. It connects once: after a lost connection, create
- * another client.
+ * Creates a client for Redis or Valkey, which is not connected yet. It connects once: after a lost
+ * connection, create another client.
  *
  * @param onError called with every error of the client
  */
@@ -24,8 +24,8 @@ export function createRedisClient(url: string, onError: (error: Error) => void) 
 }
 
 /**
- * Rejects if the promise does not settle within `ms` milliseconds. After a delay of the event loop, responses that have
- * arrived are read first: a busy instance does not take Redis for unavailable.
+ * Rejects if the promise does not settle within `ms` milliseconds. After a delay of the event loop,
+ * responses that have arrived are read first: a busy instance does not take Redis for unavailable.
  */
 export async function withTimeout<T>(promise: Promise<T>, ms: number): Promise<T> {
   const { promise: timeout, reject } = Promise.withResolvers<never>();

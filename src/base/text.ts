@@ -1,8 +1,8 @@
 /** @module Functions on text, from messages to file names. They run in Node.js and in browsers. */
 
 /**
- * Returns the first `units` UTF-16 code units of a text. A surrogate pair is never split: if only its first half fits,
- * that half is dropped, too.
+ * Returns the first `units` UTF-16 code units of a text. A surrogate pair is never split: if only
+ * its first half fits, that half is dropped, too.
  */
 export function truncate(text: string, units: number): string {
   const cut = text.slice(0, units);
@@ -16,8 +16,9 @@ export function truncate(text: string, units: number): string {
 const UNSAFE_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /**
- * Makes a client's text safe to repeat in a message: replaces control characters and truncates. Keeps joiners, which
- * Persian words and emoji of families need, and characters that are newer than the Unicode tables of Node.js.
+ * Makes a client's text safe to repeat in a message: replaces control characters and truncates.
+ * Keeps joiners, which Persian words and emoji of families need, and characters that are newer than
+ * the Unicode tables of Node.js.
  *
  * @param maxUnits maximum length of the result in UTF-16 code units, without the ellipsis
  */
@@ -32,13 +33,18 @@ const escapeCharacter = (character: string): string =>
 /** Writes control characters and bidirectional controls as `\u001b`. */
 export const escapeControls = (text: string): string => text.replace(UNSAFE_CHARACTERS, escapeCharacter);
 
-/** Formats a value as JSON that is safe on a terminal: `JSON.stringify` leaves bidirectional controls and half of the control characters. */
+/**
+ * Formats a value as JSON that is safe on a terminal: `JSON.stringify` leaves bidirectional
+ * controls and half of the control characters.
+ */
 export const toSafeJson = (value: unknown, indent?: number): string =>
   JSON.stringify(value, undefined, indent).replace(UNSAFE_CHARACTERS, (character) =>
     character === '\n' ? character : escapeCharacter(character),
   );
 
-/** Returns whether a path has U+FFFD, which Node.js writes for bytes of a name that are not UTF-8. */
+/**
+ * Returns whether a path has U+FFFD, which Node.js writes for bytes of a name that are not UTF-8.
+ */
 export const isInvalidName = (path: string): boolean => path.includes('\ufffd');
 
 /** Formats a count with its noun in the singular or plural. */
@@ -47,7 +53,8 @@ export const plural = (count: number, noun: string): string => `${count} ${noun}
 const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
 /**
- * Parses a number of bytes or pixels with a unit in any case: `50MB` is 50 000 000, `10MiB` is 10 485 760, and `100k` is 100 000.
+ * Parses a number of bytes or pixels with a unit in any case: `50MB` is 50 000 000, `10MiB` is 10
+ * 485 760, and `100k` is 100 000.
  *
  * @returns a whole number; undefined for any other text
  */
@@ -85,7 +92,10 @@ export function formatChange(before: number, after: number, digits = 0): string 
   return `${sign}${number}%`;
 }
 
-/** Formats a limit exactly: in bytes, and from 1000 on also with three significant digits in units of 1000. */
+/**
+ * Formats a limit exactly: in bytes, and from 1000 on also with three significant digits in units
+ * of 1000.
+ */
 export function formatByteLimit(bytes: number): string {
   const power = Math.min(Math.floor(Math.log10(Math.max(1, bytes)) / 3), BYTE_UNITS.length - 1);
   if (power === 0) return plural(bytes, 'byte');
@@ -93,8 +103,9 @@ export function formatByteLimit(bytes: number): string {
 }
 
 /**
- * Maximum length of a file name in UTF-16 code units; the rest is ignored. Normalization sorts combining marks, in time
- * that grows with the square of their number. File systems allow 255 units or bytes.
+ * Maximum length of a file name in UTF-16 code units; the rest is ignored. Normalization sorts
+ * combining marks, in time that grows with the square of their number. File systems allow 255 units
+ * or bytes.
  */
 export const MAX_NAME_UNITS = 1024;
 /** Maximum length of the base name of a result in bytes of UTF-8. */
@@ -105,7 +116,10 @@ const FALLBACK_NAME = 'image';
 /** Names of files that Windows and macOS add to folders, in lower case. */
 const SYSTEM_FILES = ['.ds_store', 'thumbs.db', 'desktop.ini'];
 
-/** Returns whether a path with `/` is that of a file that an operating system adds, or of a resource fork of macOS (`._NAME`). */
+/**
+ * Returns whether a path with `/` is that of a file that an operating system adds, or of a resource
+ * fork of macOS (`._NAME`).
+ */
 export function isSystemFile(path: string): boolean {
   const components = path.split('/');
   const last = components.at(-1) as string;
@@ -114,21 +128,27 @@ export function isSystemFile(path: string): boolean {
   );
 }
 
-/** Returns an ASCII file name for clients that do not support `filename*`. Truncates before normalizing. */
+/**
+ * Returns an ASCII file name for clients that do not support `filename*`. Truncates before
+ * normalizing.
+ */
 export function asciiFallback(name: string): string {
   const plain = truncate(name, MAX_NAME_UNITS).normalize('NFKD').replace(/\p{M}/gu, '');
   return plain.replace(/[^\x20-\x7e]+/g, '_').replace(/["\\%]/g, '_');
 }
 
-/** Returns the part of a path after its last separator, `/` or `\`, truncated to {@link MAX_NAME_UNITS}. */
+/**
+ * Returns the part of a path after its last separator, `/` or `\`, truncated to
+ * {@link MAX_NAME_UNITS}.
+ */
 export function lastComponentOf(path: string): string {
   const start = Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1;
   return truncate(path.slice(start), MAX_NAME_UNITS);
 }
 
 /**
- * Returns the base name of a result: the name of the input without folders, extension and control characters,
- * normalized to NFC, and at most 200 bytes of UTF-8.
+ * Returns the base name of a result: the name of the input without folders, extension and control
+ * characters, normalized to NFC, and at most 200 bytes of UTF-8.
  */
 export function baseNameOf(clientName: string | undefined): string {
   const last = lastComponentOf(clientName ?? '');
@@ -141,11 +161,14 @@ export function baseNameOf(clientName: string | undefined): string {
 
 /**
  * Characters that Windows forbids in file names:
- * https://learn.microsoft.com/windows/win32/fileio/naming-a-file. The library that writes archives on the server would also
- * take a letter with a colon for a drive.
+ * https://learn.microsoft.com/windows/win32/fileio/naming-a-file. The library that writes archives
+ * on the server would also take a letter with a colon for a drive.
  */
 const FORBIDDEN = /[<>:"|?*\\/]/g;
-/** Device names of Windows, also with an extension. The digit may be one of the superscripts of ISO 8859-1. */
+/**
+ * Device names of Windows, also with an extension. The digit may be one of the superscripts of ISO
+ * 8859-1.
+ */
 const RESERVED_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
 
 /** Replaces what a file system of Windows cannot store in the name of a file or folder. */
@@ -157,8 +180,8 @@ export function portableName(name: string): string {
 }
 
 /**
- * Returns the order of paths with `/` that `{number}` counts: names as in file managers, `IMG_2` before `IMG_10`, and the files of a
- * folder before its sub-folders.
+ * Returns the order of paths with `/` that `{number}` counts: names as in file managers, `IMG_2`
+ * before `IMG_10`, and the files of a folder before its sub-folders.
  */
 export function naturalOrder(): (one: string, other: string) => number {
   const { compare } = new Intl.Collator(undefined, { numeric: true });
@@ -174,8 +197,8 @@ export function naturalOrder(): (one: string, other: string) => number {
 }
 
 /**
- * Returns a key that is equal for two names if a file system that ignores case can hold only one of them. It is the same on
- * every machine.
+ * Returns a key that is equal for two names if a file system that ignores case can hold only one of
+ * them. It is the same on every machine.
  */
 export function caseKey(name: string): string {
   // ς and σ have the same capital letter, and ß and ẞ the same small one.
@@ -183,8 +206,8 @@ export function caseKey(name: string): string {
 }
 
 /**
- * Creates a function that makes names unique: the second file of the same name gets ` (2)`. Ignores case, because many
- * file systems do.
+ * Creates a function that makes names unique: the second file of the same name gets ` (2)`. Ignores
+ * case, because many file systems do.
  *
  * @param reserved names that no file may have
  */
@@ -207,7 +230,10 @@ export function createUniqueNamer(
   };
 }
 
-/** Returns the start of a text that has at most `bytes` bytes of UTF-8, cut between grapheme clusters. */
+/**
+ * Returns the start of a text that has at most `bytes` bytes of UTF-8, cut between grapheme
+ * clusters.
+ */
 export function truncateToBytes(text: string, bytes: number): string {
   if (utf8Length(text) <= bytes) return text;
   let kept = '';

@@ -1,13 +1,21 @@
-/** @module Scripts that complete the commands, options and values of the command line in a shell. */
+/**
+ * @module Scripts that complete the commands, options and values of the command line in a shell.
+ */
 import type { Command, Option } from 'commander';
 import { SMALLEST } from '../conversion/request/conflicts.ts';
 import { ALL_OUTPUT_TYPES } from '../tables/formats.ts';
 
-/** Returns the values of an option, such as `--frames <all|first>`. Shells complete file names for all other options. */
+/**
+ * Returns the values of an option, such as `--frames <all|first>`. Shells complete file names for
+ * all other options.
+ */
 const valuesOf = ({ long, flags }: Option): readonly string[] =>
   long === '--format' ? [...ALL_OUTPUT_TYPES, SMALLEST] : (/<(.+\|.+)>/.exec(flags)?.[1]?.split('|') ?? []);
 
-/** Functions that return the script for a shell. It starts no program, so that completion is immediate. */
+/**
+ * Functions that return the script for a shell. It starts no program, so that completion is
+ * immediate.
+ */
 export const COMPLETION_SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
 /** A command with the words that lead to it, such as `['regress', 'compare']`. */
@@ -61,7 +69,10 @@ complete -o default -F _imagemill imagemill
 `;
 }
 
-/** zsh reads the script when it starts, or as a file of its completions at the first completion, which it also has to answer. */
+/**
+ * zsh reads the script when it starts, or as a file of its completions at the first completion,
+ * which it also has to answer.
+ */
 function zshScript(program: Command): string {
   const script = bashScript(program)
     .replaceAll('bashrc', 'zshrc')

@@ -16,12 +16,17 @@ export interface CliContext {
   readonly version: string;
 }
 
-/** Ends the program with a message for the user and {@link EXIT_CANNOT_RUN}: wrong arguments or settings, or a missing tool. */
+/**
+ * Ends the program with a message for the user and {@link EXIT_CANNOT_RUN}: wrong arguments or
+ * settings, or a missing tool.
+ */
 export class CliError extends Error {
   override readonly name = 'CliError';
 }
 
-/** Throws the error of a service that cannot start here as one for the user, and any other as it is. */
+/**
+ * Throws the error of a service that cannot start here as one for the user, and any other as it is.
+ */
 export function throwForUser(error: unknown): never {
   throw error instanceof StartupError ? new CliError(error.message) : error;
 }
@@ -43,7 +48,10 @@ export function loadSettings(env: CliContext['env']): Config {
   }
 }
 
-/** Settings for the files of strangers. Without them in the environment, the own files of a user have these. */
+/**
+ * Settings for the files of strangers. Without them in the environment, the own files of a user
+ * have these.
+ */
 const LOCAL_DEFAULTS = {
   EXTRA_INPUTS: 'all',
   EXTRA_OUTPUTS: 'all',
@@ -52,7 +60,10 @@ const LOCAL_DEFAULTS = {
   MAX_TOTAL_PIXELS: 2_000_000_000,
   MAX_FRAMES: 10_000,
   CONVERT_TIMEOUT_MS: 600_000,
-  /** One more than processors: a conversion also waits for this process, for about a tenth of its time if the image is small. */
+  /**
+   * One more than processors: a conversion also waits for this process, for about a tenth of its
+   * time if the image is small.
+   */
   CONCURRENCY: availableParallelism() + 1,
 } as const;
 /** Maximum width and height of JPEG, and nearly that of GIF and AVIF (65 535). */
@@ -67,8 +78,8 @@ export interface LocalSettings extends Config {
 }
 
 /**
- * Loads the settings for files of this machine: the limits of the flags, of the environment, or for the user's own files. Memory
- * and disk of the machine remain limits.
+ * Loads the settings for files of this machine: the limits of the flags, of the environment, or for
+ * the user's own files. Memory and disk of the machine remain limits.
  *
  * @throws {CliError} naming every invalid setting, or an invalid flag
  */
@@ -114,13 +125,17 @@ export const bytesOfBatch = ({ MAX_FILE_BYTES, MAX_BATCH_FILES }: Config): numbe
 
 const namesWorkingFolder = (env: CliContext['env']): boolean => Boolean(env.TEMP_DIR || env.TMPDIR);
 
-/** Returns the settings of the service: without `TEMP_DIR`, its working files are in memory if there is room for a full batch. */
+/**
+ * Returns the settings of the service: without `TEMP_DIR`, its working files are in memory if there
+ * is room for a full batch.
+ */
 export function withWorkingFolder(config: Config, env: CliContext['env']): Config {
   return namesWorkingFolder(env) ? config : { ...config, TEMP_DIR: workingFolder(bytesOfBatch(config)) };
 }
 
 /**
- * Finds the folder of the packages that decode results: outside the program's own folder if it is a dependency of a project.
+ * Finds the folder of the packages that decode results: outside the program's own folder if it is a
+ * dependency of a project.
  *
  * @param user command or option that needs them
  * @throws {CliError} if they are not installed
@@ -134,7 +149,10 @@ export function findDecoders(user: string): string {
   }
 }
 
-/** Creates a log that collects warnings and prints nothing. The command decides which warnings to print. */
+/**
+ * Creates a log that collects warnings and prints nothing. The command decides which warnings to
+ * print.
+ */
 export function createWarningCollector() {
   /** Distinct messages of level warn and above, and the setting of each, if it concerns one. */
   const warnings = new Map<string, string | undefined>();
@@ -154,12 +172,15 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const SIGNAL_EXIT_BASE = 128;
 
 /**
- * Time after the first signal when another one ends a process, in milliseconds. Ctrl-C reaches all processes of a terminal at
- * once, and npm forwards it to its child a second time.
+ * Time after the first signal when another one ends a process, in milliseconds. Ctrl-C reaches all
+ * processes of a terminal at once, and npm forwards it to its child a second time.
  */
 export const SECOND_SIGNAL_MS = 1_000;
 
-/** Makes signals end the process again, also one that waits for a thread, as for a file of a disk that does not respond. */
+/**
+ * Makes signals end the process again, also one that waits for a thread, as for a file of a disk
+ * that does not respond.
+ */
 function releaseSignals(): void {
   for (const name of SIGNALS) process.removeAllListeners(name);
 }
@@ -179,8 +200,8 @@ export function exitNow(status: number): never {
 export type SignalAbort = ReturnType<typeof abortOnSignals>;
 
 /**
- * Makes the first signal abort the command instead of ending the process, so that the command can clean up. A second one ends
- * the process, {@link SECOND_SIGNAL_MS} after the first or later.
+ * Makes the first signal abort the command instead of ending the process, so that the command can
+ * clean up. A second one ends the process, {@link SECOND_SIGNAL_MS} after the first or later.
  */
 export function abortOnSignals() {
   const stop = new AbortController();

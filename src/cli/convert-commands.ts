@@ -1,4 +1,7 @@
-/** @module The `convert` and `explain` commands: their options and help. The actions are loaded on demand. */
+/**
+ * @module The `convert` and `explain` commands: their options and help. The actions are loaded on
+ * demand.
+ */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { ALL_INPUT_TYPES, listOutputs } from '../tables/formats.ts';
@@ -65,7 +68,9 @@ Examples:
 Exit status: 0 if all files could be converted; 1 if some could not; 2 if the
 arguments or settings are wrong, or this machine cannot convert.`;
 
-/** The groups of options in the short help: an example, and what the most important options are for. */
+/**
+ * The groups of options in the short help: an example, and what the most important options are for.
+ */
 const SHORT_HELP: readonly {
   readonly example: string;
   readonly options: Readonly<Record<string, string>>;
@@ -133,7 +138,10 @@ function formatShortHelp(command: Command): string {
   return `${[`Usage: imagemill convert ${command.usage()}`, ...groups, rest].join('\n\n')}\n`;
 }
 
-/** Adds the commands to the program. `onExit` receives the exit status; `showsAll` is set for `--help all`. */
+/**
+ * Adds the commands to the program. `onExit` receives the exit status; `showsAll` is set for
+ * `--help all`.
+ */
 export function addConvert(
   program: Command,
   context: CliContext,
@@ -223,8 +231,9 @@ export function addConvert(
 }
 
 /**
- * Returns whether the last of several arguments is the output, as for other converters: `convert a.jpg b.webp`. It has the extension
- * of one, and is no pattern and no image that exists, unless `force` permits to replace that.
+ * Returns whether the last of several arguments is the output, as for other converters:
+ * `convert a.jpg b.webp`. It has the extension of one, and is no pattern and no image that exists,
+ * unless `force` permits to replace that.
  */
 async function isOutput(args: readonly string[], force = false): Promise<boolean> {
   const [last = ''] = args.slice(1).slice(-1);
@@ -239,7 +248,10 @@ async function isOutput(args: readonly string[], force = false): Promise<boolean
   );
 }
 
-/** Returns what is missing without `-o`, and that `--force` replaces an image that can be meant as the output. */
+/**
+ * Returns what is missing without `-o`, and that `--force` replaces an image that can be meant as
+ * the output.
+ */
 function explainMissing(inputs: readonly string[], combine = false): string {
   if (inputs.length === 0) return 'Name the images to convert';
   const [, last = ''] = inputs;
@@ -252,7 +264,10 @@ function explainMissing(inputs: readonly string[], combine = false): string {
 const YES_FLAGS = OPTION_NAMES.filter((name) => 'yes' in optionRow(name).type).map(flagName);
 const YES_VALUE = /^(?:yes|no|true|false|on|off|[\d.]+%?)$/i;
 
-/** Adds `yes` to the flags in arguments that have none of their values behind them, so that no file name becomes the value. */
+/**
+ * Adds `yes` to the flags in arguments that have none of their values behind them, so that no file
+ * name becomes the value.
+ */
 export const addYes = (args: readonly string[]): string[] =>
   args.map((arg, at) =>
     YES_FLAGS.includes(arg) && !YES_VALUE.test(args[at + 1] ?? '') ? `${arg}=yes` : arg,

@@ -39,7 +39,10 @@ import { openResultFolder, type ResultFolder } from './convert/result-folder.ts'
 
 export interface ConvertFlags extends Flags {
   readonly output: string;
-  /** Whether the output is the last argument. It can be one of several files that a shell has listed. */
+  /**
+   * Whether the output is the last argument. It can be one of several files that a shell has
+   * listed.
+   */
   readonly isLast?: boolean;
 }
 
@@ -47,7 +50,8 @@ export interface ConvertFlags extends Flags {
  * Runs `imagemill convert`: finds the inputs, converts them, and writes the results.
  *
  * @param args files, folders, patterns, or `-`
- * @returns the exit status: 0 if all files were converted, 1 if some were not, 128 or more after a signal
+ * @returns the exit status: 0 if all files were converted, 1 if some were not, 128 or more after a
+ *   signal
  * @throws {CliError} if the arguments are invalid or this machine cannot convert
  */
 export async function convert(
@@ -201,7 +205,10 @@ function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }
   report.notice(`Stopped after ${plural(converted, 'file')}. ${rest}`);
 }
 
-/** @throws {CliError} if `-o` cannot take the results of each file, or an image is read from a terminal, or written to one */
+/**
+ * @throws {CliError} if `-o` cannot take the results of each file, or an image is read from a
+ *   terminal, or written to one
+ */
 function assertOutput(
   args: readonly string[],
   results: readonly Variant[],

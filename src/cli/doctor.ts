@@ -19,7 +19,8 @@ export interface DoctorFlags {
 /**
  * Runs `imagemill doctor`: checks this machine, and prints problems and how to fix them.
  *
- * @returns the exit status: 0 if this machine can serve, with or without warnings; 2 if it cannot; with `attack`, see there
+ * @returns the exit status: 0 if this machine can serve, with or without warnings; 2 if it cannot;
+ *   with `attack`, see there
  */
 export async function doctor(
   { json = false, env: file, attack: attacks = false, only }: DoctorFlags,

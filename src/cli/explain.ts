@@ -1,4 +1,6 @@
-/** @module The `explain` command: prints what a conversion would do, and why, without converting. */
+/**
+ * @module The `explain` command: prints what a conversion would do, and why, without converting.
+ */
 import { resolve } from 'node:path';
 import { escapeControls, toSafeJson } from '../base/text.ts';
 import type { Variant } from '../conversion/context.ts';
@@ -19,7 +21,8 @@ export interface ExplainFlags extends Flags {
 /**
  * Runs `imagemill explain`.
  *
- * @returns the exit status: 0 if all files could be converted, 1 if some could not, 128 or more after a signal
+ * @returns the exit status: 0 if all files could be converted, 1 if some could not, 128 or more
+ *   after a signal
  * @throws {CliError} if the arguments are invalid or this machine cannot convert
  */
 export async function explain(

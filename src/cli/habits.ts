@@ -1,4 +1,7 @@
-/** @module Hints for the calls and options of other programs: ImageMagick, vips, cwebp, ffmpeg and programs that copy files. */
+/**
+ * @module Hints for the calls and options of other programs: ImageMagick, vips, cwebp, ffmpeg and
+ * programs that copy files.
+ */
 import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
 import { shellWords } from '../base/shell.ts';
@@ -40,8 +43,8 @@ const HINTS = new Map(
 );
 
 /**
- * Explains a call without a command, such as `imagemill a.jpg b.webp`, and an option that another program has for what a command
- * does, such as `-resize`.
+ * Explains a call without a command, such as `imagemill a.jpg b.webp`, and an option that another
+ * program has for what a command does, such as `-resize`.
  *
  * @throws {CliError} if there is one
  */

@@ -10,10 +10,12 @@ import { labelOf, MAX_LABEL_LENGTH } from './convert/converter.ts';
 import { forEachFile } from './convert/local-converter.ts';
 
 /**
- * Runs `imagemill identify`: prints a table, what the metadata of each file gives away, or a JSON object for each file.
+ * Runs `imagemill identify`: prints a table, what the metadata of each file gives away, or a JSON
+ * object for each file.
  *
  * @param args files, folders, patterns, or `-`
- * @returns the exit status: 0 if all files are images, 1 if some are not or cannot be read, 128 or more after a signal
+ * @returns the exit status: 0 if all files are images, 1 if some are not or cannot be read, 128 or
+ *   more after a signal
  * @throws {CliError} if this machine cannot convert images
  */
 export async function identify(
@@ -45,7 +47,9 @@ export async function identify(
 const KIND_WIDTH = 9;
 const MAX_LINE_LENGTH = 400;
 
-/** Prints the name of a file, and a line for each value. Files that give nothing away are left out. */
+/**
+ * Prints the name of a file, and a line for each value. Files that give nothing away are left out.
+ */
 function printRevealed(label: string, revealed: Revealed | undefined): void {
   const { values = [], thumbnail, complete = false } = revealed ?? {};
   const lines = [

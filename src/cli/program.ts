@@ -1,4 +1,7 @@
-/** @module The command line: commands, options and help. Each command loads its modules when it is called. */
+/**
+ * @module The command line: commands, options and help. Each command loads its modules when it is
+ * called.
+ */
 import { Argument, Command, CommanderError } from 'commander';
 import { sanitizeForDisplay } from '../base/text.ts';
 import { COMPLETION_SCRIPTS } from './completion.ts';
@@ -8,7 +11,9 @@ import type { DoctorFlags } from './doctor.ts';
 import { explainHabits } from './habits.ts';
 import { addRegress } from './regress.ts';
 
-/** Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises prints no warning. */
+/**
+ * Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises prints no warning.
+ */
 const MIN_NODE = '22.17';
 
 /** Returns whether a version of Node.js, such as `22.17.0`, is supported. */

@@ -1,6 +1,6 @@
 /**
- * @module The actions of `imagemill regress`. Each returns the exit status: 0, 1 if a result has changed, 128 or more
- * after a signal. Each throws a {@link CliError} if it cannot run.
+ * @module The actions of `imagemill regress`. Each returns the exit status: 0, 1 if a result has
+ * changed, 128 or more after a signal. Each throws a {@link CliError} if it cannot run.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -123,7 +123,8 @@ export function compareBaselines(
 }
 
 /**
- * Reads the matrix of a file. Without one, that of the baseline, or the default with the enabled output formats.
+ * Reads the matrix of a file. Without one, that of the baseline, or the default with the enabled
+ * output formats.
  *
  * @throws {CliError} if there are presets for no matrix
  * @throws {RegressError}
@@ -170,7 +171,10 @@ async function recordImages(
   }
 }
 
-/** Shows a progress bar while an action runs, which reports each image that is done, and the number of all. */
+/**
+ * Shows a progress bar while an action runs, which reports each image that is done, and the number
+ * of all.
+ */
 async function withProgress<T>(
   action: (progress: (image: string, all: number) => void) => Promise<T>,
 ): Promise<T> {
@@ -210,8 +214,8 @@ async function report(
 }
 
 /**
- * Checks that the reports would replace no file, or only earlier reports. Another file can be an image that the user named
- * by mistake.
+ * Checks that the reports would replace no file, or only earlier reports. Another file can be an
+ * image that the user named by mistake.
  *
  * @throws {CliError}
  */
@@ -235,7 +239,9 @@ async function write(path: string, text: string): Promise<void> {
 /** Errors whose message is sufficient for the user. Other errors are printed with their stack. */
 const EXPECTED_ERRORS = [RegressError, TruncatedFileError];
 
-/** Runs an action, and converts its errors to CliError. Status 1 is reserved for changed results. */
+/**
+ * Runs an action, and converts its errors to CliError. Status 1 is reserved for changed results.
+ */
 async function orCliError(
   env: Environment,
   action: (config: Config, signal: AbortSignal) => Promise<number>,

@@ -1,6 +1,6 @@
 /**
- * @module The `regress` command: its subcommands and options. The actions are loaded on demand, as the server does
- * not need them.
+ * @module The `regress` command: its subcommands and options. The actions are loaded on demand, as
+ * the server does not need them.
  */
 import type { Command } from 'commander';
 import { type CliContext, findDecoders } from './context.ts';

@@ -19,10 +19,12 @@ import {
 } from './context.ts';
 
 /**
- * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on a signal of {@link STOP_SIGNALS}.
- * SIGHUP, which is sent when the terminal is closed, does the same, or reads `API_KEYS_FILE` again if it is set.
+ * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on a signal
+ * of {@link STOP_SIGNALS}. SIGHUP, which is sent when the terminal is closed, does the same, or
+ * reads `API_KEYS_FILE` again if it is set.
  *
- * @returns the exit status: 0 after draining, 1 after an error that can be temporary, 2 if this machine cannot serve
+ * @returns the exit status: 0 after draining, 1 after an error that can be temporary, 2 if this
+ *   machine cannot serve
  * @throws {CliError} for invalid settings
  */
 export async function serve({ env, version }: CliContext): Promise<number> {
@@ -103,7 +105,10 @@ const LISTEN_ERRORS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'this host name has no address. Set HOST to an address of this machine, or to 0.0.0.0 for all',
 };
 
-/** @throws {StartupError} if the server cannot listen on `HOST` and `PORT`. The program that uses the port may end. */
+/**
+ * @throws {StartupError} if the server cannot listen on `HOST` and `PORT`. The program that uses
+ *   the port may end.
+ */
 async function listen(server: Server, { HOST, PORT }: Config): Promise<void> {
   server.listen(PORT, HOST);
   try {
@@ -161,8 +166,8 @@ async function reloadKeys(keys: ApiKeys, log: Logger): Promise<void> {
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 
 /**
- * Listens for the signals that start the shutdown. The listeners are never removed: without a listener, a signal would kill
- * the process and its tools before it has drained.
+ * Listens for the signals that start the shutdown. The listeners are never removed: without a
+ * listener, a signal would kill the process and its tools before it has drained.
  */
 function listenForSignals(names: readonly NodeJS.Signals[]) {
   const [first, second] = [Promise.withResolvers<NodeJS.Signals>(), Promise.withResolvers<NodeJS.Signals>()];
@@ -178,8 +183,8 @@ function listenForSignals(names: readonly NodeJS.Signals[]) {
 }
 
 /**
- * Waits for requests in progress to finish. After `graceMs` milliseconds, or when `cutOff` resolves, closes the
- * remaining connections, which kills their tools.
+ * Waits for requests in progress to finish. After `graceMs` milliseconds, or when `cutOff`
+ * resolves, closes the remaining connections, which kills their tools.
  */
 async function drain(
   { server, closeIdle }: HttpServer,
@@ -188,7 +193,8 @@ async function drain(
 ): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  // Clients keep connections open after their last response, or open them before their first request.
+  // Clients keep connections open after their last response, or open them before their first
+  // request.
   closeIdle();
   const idle = setInterval(closeIdle, 50);
   const deadline = setTimeout(() => server.closeAllConnections(), graceMs);
@@ -200,7 +206,10 @@ async function drain(
 
 const LINE_BREAK = 0x0a;
 
-/** Creates a destination for pino that writes to standard output. `format` formats a line including its line break. */
+/**
+ * Creates a destination for pino that writes to standard output. `format` formats a line including
+ * its line break.
+ */
 function createLogStream(format: (line: string) => string) {
   let dropped = 0;
   let isTruncated = false;
@@ -208,7 +217,8 @@ function createLogStream(format: (line: string) => string) {
     /** Writes a line including its line break, or drops it. */
     write(json: string): void {
       const line = format(json);
-      // A full disk may have stored the start of a line. A line break separates it from the next line.
+      // A full disk may have stored the start of a line. A line break separates it from the next
+      // line.
       const bytes = Buffer.from(isTruncated ? `\n${line}` : line);
       let written = 0;
       try {

@@ -1,4 +1,7 @@
-/** @module Sends files to running instances, and each to another one if an instance cannot accept it at the moment. */
+/**
+ * @module Sends files to running instances, and each to another one if an instance cannot accept it
+ * at the moment.
+ */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type ConvertOptions, createClient, ImagemillError, type Result } from './library/index.ts';
 import { backoffAfter, obstacleOf } from './library/retry.ts';
@@ -10,7 +13,10 @@ const MAX_BUSY_RESPONSES = 20;
 const ARCHIVE_TYPE = 'application/zip';
 const ARCHIVE_MESSAGE =
   'The preset has several results. With --presets instead of --url, all of them are written.';
-/** Characters that a header of a part must not contain. The encoding of forms covers only line breaks. */
+/**
+ * Characters that a header of a part must not contain. The encoding of forms covers only line
+ * breaks.
+ */
 const CONTROL_CHARACTERS = /\p{Cc}/gu;
 /** Time limit of a request with its response, in ms. */
 const RESPONSE_TIMEOUT_MS = 120_000;
@@ -84,11 +90,13 @@ export async function createServiceClient(urls: readonly string[], options: Conn
     /**
      * Converts a file.
      *
-     * @param receive reads the body of a successful response. It is called again if the connection fails meanwhile.
-     * @throws {ImagemillError} if an instance responds with another status than 200, or with several results
+     * @param receive reads the body of a successful response. It is called again if the connection
+     *   fails meanwhile.
+     * @throws {ImagemillError} if an instance responds with another status than 200, or with
+     *   several results
      * @throws {UnavailableError} if no instance can accept the file
-     * @throws the signal's reason if it aborts, the error of a file that cannot be read, and file system errors and
-     *   {@link ResultTooLargeError} of `receive`
+     * @throws the signal's reason if it aborts, the error of a file that cannot be read, and file
+     *   system errors and {@link ResultTooLargeError} of `receive`
      */
     convert: <T>(
       request: ConversionRequest,
@@ -129,7 +137,9 @@ async function findInstance(base: string, key: string | undefined) {
   }
 }
 
-/** Sends a file to one instance after the other. See {@link ServiceClient.convert} for the errors. */
+/**
+ * Sends a file to one instance after the other. See {@link ServiceClient.convert} for the errors.
+ */
 async function sendWithRetries<T>(
   servers: readonly Server[],
   request: ConversionRequest,
@@ -249,8 +259,9 @@ async function send<T>(
 }
 
 /**
- * Creates a signal that aborts after a time, with another signal, or by `abort`. `AbortSignal.timeout` would keep a timer for each
- * request until its time is over, also after the response.
+ * Creates a signal that aborts after a time, with another signal, or by `abort`.
+ * `AbortSignal.timeout` would keep a timer for each request until its time is over, also after the
+ * response.
  */
 function limitTime(cancel: AbortSignal, ms: number) {
   const controller = new AbortController();
@@ -265,7 +276,9 @@ function limitTime(cancel: AbortSignal, ms: number) {
   return { signal: controller.signal, abort, clear };
 }
 
-/** Returns whether an error concerns a file and not the connection. `fetch` wraps errors of sockets. */
+/**
+ * Returns whether an error concerns a file and not the connection. `fetch` wraps errors of sockets.
+ */
 function isLocal(error: unknown): boolean {
   const isKnown = error instanceof TruncatedFileError || error instanceof ResultTooLargeError;
   return isKnown || (error as NodeJS.ErrnoException).syscall !== undefined;

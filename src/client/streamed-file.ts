@@ -4,8 +4,8 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 
 /**
- * A file on disk. In contrast to the Blob of `openAsBlob`, its stream never fails: it ends early, and reports the error, which `fetch`
- * would report as an error of the connection.
+ * A file on disk. In contrast to the Blob of `openAsBlob`, its stream never fails: it ends early,
+ * and reports the error, which `fetch` would report as an error of the connection.
  */
 class StreamedFile extends File {
   readonly #path: string;
@@ -47,8 +47,8 @@ export class TruncatedFileError extends Error {
  * Opens a file for a form.
  *
  * @param name name of the file in the form
- * @param onError called with a {@link TruncatedFileError} or an error of the file system if the file cannot be read to its end.
- *   The caller must then abort the request.
+ * @param onError called with a {@link TruncatedFileError} or an error of the file system if the
+ *   file cannot be read to its end. The caller must then abort the request.
  * @throws {Error} of the file system, if the file does not exist
  */
 export async function streamFile(path: string, name: string, onError: (error: Error) => void): Promise<File> {
@@ -57,8 +57,9 @@ export async function streamFile(path: string, name: string, onError: (error: Er
 }
 
 /**
- * A form as a body of known size. `fetch` of Node.js 24 reads all parts of a `FormData` into memory at once. If the connection closes
- * and the request is aborted meanwhile, an unhandled error ends the process. `fetch` reads a Blob only as fast as it sends it.
+ * A form as a body of known size. `fetch` of Node.js 24 reads all parts of a `FormData` into memory
+ * at once. If the connection closes and the request is aborted meanwhile, an unhandled error ends
+ * the process. `fetch` reads a Blob only as fast as it sends it.
  */
 class FormBody extends Blob {
   readonly #parts: readonly Blob[];
@@ -100,8 +101,8 @@ const escapeName = (name: string): string =>
   name.replaceAll('\n', '%0A').replaceAll('\r', '%0D').replaceAll('"', '%22');
 
 /**
- * Sends a request like `fetch`, but reads the files of a form while it sends them. Unless `window` is null and `redirect` is
- * `error`, `fetch` keeps a copy of the body in memory, to send it again.
+ * Sends a request like `fetch`, but reads the files of a form while it sends them. Unless `window`
+ * is null and `redirect` is `error`, `fetch` keeps a copy of the body in memory, to send it again.
  */
 export const fetchStreamed: typeof fetch = (url, init) =>
   init?.body instanceof FormData

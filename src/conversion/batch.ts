@@ -8,8 +8,9 @@ import type { ConvertOptions } from './plan/types.ts';
 import { toFrame } from './request/conflicts.ts';
 
 /**
- * Maximum number of files of a batch that are queued or converted at the same time: the default of MAX_BATCH_FILES.
- * Otherwise a single large batch could fill the queue, which has 200 places by default.
+ * Maximum number of files of a batch that are queued or converted at the same time: the default of
+ * MAX_BATCH_FILES. Otherwise a single large batch could fill the queue, which has 200 places by
+ * default.
  */
 const MAX_AT_ONCE = 20;
 
@@ -29,8 +30,8 @@ export type ConvertBatchFile = (
  * Converts all files of a batch. Identical files are converted once and share the results.
  *
  * @returns for each file, in the same order, the outcomes of its results, or its error
- * @throws {ServiceError} with `fail`, the first error of a file, after all other conversions were aborted; with `skip`,
- *   only errors that do not concern a single file
+ * @throws {ServiceError} with `fail`, the first error of a file, after all other conversions were
+ *   aborted; with `skip`, only errors that do not concern a single file
  * @throws {ClientDisconnectedError} if the signal aborts
  */
 export async function convertBatch(
@@ -86,8 +87,8 @@ export async function convertBatch(
 }
 
 /**
- * Converts files to pictures of one size, as the frames of an animation need it: that of the options, or that of the first picture.
- * Parameters and errors are those of {@link convertBatch}.
+ * Converts files to pictures of one size, as the frames of an animation need it: that of the
+ * options, or that of the first picture. Parameters and errors are those of {@link convertBatch}.
  *
  * @param convertTo returns the function that converts with these options
  */
@@ -116,7 +117,10 @@ export async function convertFrames(
   return [...all, ...(await convertBatch(rest, convertTo(alike), onError, signal))];
 }
 
-/** Returns the error of a file for another file with the same content, or with its place in the batch. */
+/**
+ * Returns the error of a file for another file with the same content, or with its place in the
+ * batch.
+ */
 function locate(
   error: ServiceError,
   from: ConversionInput,

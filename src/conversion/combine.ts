@@ -1,4 +1,7 @@
-/** @module Combines the results of several images to one file: the pages of a document, or the frames of an animation. */
+/**
+ * @module Combines the results of several images to one file: the pages of a document, or the
+ * frames of an animation.
+ */
 import { basename, join } from 'node:path';
 import { removeFolder, workFiles } from '../files/workspace.ts';
 import { CombineError } from '../images/combined/combiner.ts';
@@ -19,7 +22,10 @@ import type { ConversionQueue } from './queue/queue.ts';
 /** Name of the combined file in messages. */
 const LABEL = 'The combined file';
 const OUTPUT = 'combined.pdf';
-/** Bytes of a combined file besides those of its parts: the directory and the page tree, of which each page has a part. */
+/**
+ * Bytes of a combined file besides those of its parts: the directory and the page tree, of which
+ * each page has a part.
+ */
 const BYTES_PER_PART = 4096;
 const FIXED_BYTES = 64 * 1024;
 

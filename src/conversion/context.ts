@@ -69,13 +69,20 @@ export interface ConversionInput {
   readonly watermark?: WatermarkFile | undefined;
   /** Client that sent the file. Without it, the conversion shares no process with others. */
   readonly client?: string;
-  /** Time in ms that the conversions of one request have taken, if they have one time limit. Each adds its own. */
+  /**
+   * Time in ms that the conversions of one request have taken, if they have one time limit. Each
+   * adds its own.
+   */
   readonly timeUsed?: { ms: number };
   /**
-   * Whether to convert kinds of files that ImageMagick misreads, instead of rejecting them. For tests of those kinds.
+   * Whether to convert kinds of files that ImageMagick misreads, instead of rejecting them. For
+   * tests of those kinds.
    */
   readonly readsMisread?: boolean;
-  /** Returns whether the caller has the result with a {@link ConversionResult.key}. Then no tool runs. For one result only. */
+  /**
+   * Returns whether the caller has the result with a {@link ConversionResult.key}. Then no tool
+   * runs. For one result only.
+   */
   readonly knows?: ((key: string) => boolean) | undefined;
   /** Called before each command is run. */
   readonly onCommand?: (step: Step) => void;
@@ -111,7 +118,10 @@ export interface ConversionResult {
   readonly isTranscoded?: boolean;
   /** See {@link Note}. Each occurs at most once, in a fixed order. */
   readonly notes: readonly Note[];
-  /** Kinds of what the metadata of the image gives away: those that the result does not have, and those that it has. */
+  /**
+   * Kinds of what the metadata of the image gives away: those that the result does not have, and
+   * those that it has.
+   */
   readonly removed: readonly RevealedKind[];
   readonly kept: readonly RevealedKind[];
 }
@@ -120,8 +130,8 @@ export interface ConversionResult {
 export type TextField = readonly [name: string, value: string];
 
 /**
- * Parses the text fields of a form. Ignores empty and unknown fields. `accept` is the header with the formats that the client
- * accepts.
+ * Parses the text fields of a form. Ignores empty and unknown fields. `accept` is the header with
+ * the formats that the client accepts.
  *
  * @throws {ServiceError} with status 400, naming the field, its value and what was expected
  */
@@ -139,7 +149,10 @@ export type OnError = 'fail' | 'skip';
 
 /** A result, or the error if it was skipped. */
 export type ConversionOutcome = {
-  /** Name of the variant; undefined if it is the only result of its file, or an error of the file itself. */
+  /**
+   * Name of the variant; undefined if it is the only result of its file, or an error of the file
+   * itself.
+   */
   readonly variant?: string | undefined;
 } & ({ readonly converted: ConversionResult } | { readonly error: ServiceError });
 
@@ -181,7 +194,8 @@ export interface ConversionEvent {
 }
 
 /**
- * Converts one file; `createConvert` implements it. Removes the input, also after a failure. Leaves only the result on disk.
+ * Converts one file; `createConvert` implements it. Removes the input, also after a failure. Leaves
+ * only the result on disk.
  *
  * @param group files of one group share the queue as one client; see `ConversionQueue`
  * @throws {ServiceError} that names the file
@@ -196,10 +210,11 @@ export type Convert = (
 ) => Promise<ConversionResult>;
 
 /**
- * Converts one file to several results, as {@link Convert}. The file is prepared once, and the results share a place in the queue,
- * the time limit, and the commands that are the same for them.
+ * Converts one file to several results, as {@link Convert}. The file is prepared once, and the
+ * results share a place in the queue, the time limit, and the commands that are the same for them.
  *
- * @param onError whether a variant that fails is skipped. An error of the file itself is always thrown.
+ * @param onError whether a variant that fails is skipped. An error of the file itself is always
+ *   thrown.
  * @returns an outcome for each variant, in the same order
  */
 export type ConvertVariants = (

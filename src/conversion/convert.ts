@@ -1,4 +1,7 @@
-/** @module One conversion, from a stored file to its results: inspect, plan, admit, wait, run, describe. */
+/**
+ * @module One conversion, from a stored file to its results: inspect, plan, admit, wait, run,
+ * describe.
+ */
 
 import { mapInTurns } from '../images/containers/event-loop.ts';
 import { KnownResultError } from '../tables/errors.ts';
@@ -27,13 +30,19 @@ import { run } from './run.ts';
 
 interface ConvertDeps extends Machine {
   readonly queue: Pick<ConversionQueue, 'enter'>;
-  /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
+  /**
+   * Maximum number of threads of a conversion. It uses those that no other conversion needs when it
+   * starts.
+   */
   readonly maxThreads: number;
   /** Called when a conversion has finished. */
   readonly onFinished?: ((conversion: ConversionEvent) => void) | undefined;
 }
 
-/** Creates the functions that convert a file, to one result or to several, and the one that only plans. */
+/**
+ * Creates the functions that convert a file, to one result or to several, and the one that only
+ * plans.
+ */
 export function createConvert(deps: ConvertDeps) {
   const { queue, config, maxThreads } = deps;
 
@@ -156,7 +165,9 @@ async function plan(input: OwnedInput, variants: readonly Variant[], conversion:
   return { digest, jobs: await attemptEach(admitted, conversion, (job) => planAdmitted(job, source)) };
 }
 
-/** Reserves disk space during a conversion. Afterwards, only the bytes of the results stay reserved. */
+/**
+ * Reserves disk space during a conversion. Afterwards, only the bytes of the results stay reserved.
+ */
 async function withReservation<T extends { readonly bytes: number }>(
   { disk }: ConversionInput,
   maxBytes: number,

@@ -1,4 +1,7 @@
-/** @module Creates the conversion engine without a server: tools, sandbox, queue and temporary folders. */
+/**
+ * @module Creates the conversion engine without a server: tools, sandbox, queue and temporary
+ * folders.
+ */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
@@ -35,10 +38,16 @@ import { ConversionQueue } from './queue/queue.ts';
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
 export { RENEWAL_REASONS, type RenewalReason } from '../process/fork-server/servers.ts';
 
-/** Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address space. */
+/**
+ * Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address
+ * space.
+ */
 const MAX_THREADS = 8;
 
-/** Slots in addition to `CONCURRENCY`, so that a client without a running conversion does not wait for long ones of others. */
+/**
+ * Slots in addition to `CONCURRENCY`, so that a client without a running conversion does not wait
+ * for long ones of others.
+ */
 const RESERVED_SLOTS = 1;
 
 /** Converts images with the tools of this machine. */
@@ -62,7 +71,8 @@ interface KnownTools {
 }
 
 /**
- * Creates the engine: finds the tools, removes files of dead processes, sets up the sandbox and tests the policy.
+ * Creates the engine: finds the tools, removes files of dead processes, sets up the sandbox and
+ * tests the policy.
  *
  * @throws {StartupError} if nothing can be converted, or not safely
  */
@@ -108,7 +118,8 @@ export async function createConversionEngine(
     const capabilities = requireCapabilities(config, tools, log);
     if (!proven) {
       await assertPolicyEnforced(workspaces, toolchain, tools.run, config);
-      // A weaker sandbox can have a passing cause, such as a machine that is too busy for the trials.
+      // A weaker sandbox can have a passing cause, such as a machine that is too busy for the
+      // trials.
       if (layers.files === 'landlock' && layers.syscalls === 'allow-list' && refused.size === 0)
         cache?.save({ toolchain, served });
     }
@@ -154,7 +165,8 @@ export async function createConversionEngine(
 }
 
 /**
- * Checks what every program needs that this process starts. Otherwise, each tool would be reported as missing.
+ * Checks what every program needs that this process starts. Otherwise, each tool would be reported
+ * as missing.
  *
  * @throws {StartupError} if this process can open too few files, or cannot see its processes
  */
@@ -182,7 +194,8 @@ async function openRoot(workspaces: Workspaces, { TEMP_DIR }: Config): Promise<s
 /**
  * Finds the tools that the settings need.
  *
- * @throws {StartupError} if this process cannot start programs, so that every tool would be reported as missing
+ * @throws {StartupError} if this process cannot start programs, so that every tool would be
+ *   reported as missing
  */
 export async function findTools(config: Config): Promise<Toolchain> {
   assertSystem();
@@ -193,7 +206,10 @@ export async function findTools(config: Config): Promise<Toolchain> {
   return findToolchain(toolSearch(config));
 }
 
-/** @throws {StartupError} if nothing can be converted, or if a format that a setting names does not work */
+/**
+ * @throws {StartupError} if nothing can be converted, or if a format that a setting names does not
+ *   work
+ */
 function requireCapabilities(
   config: Config,
   { toolchain, refused }: ConfiguredTools,
@@ -211,7 +227,8 @@ function requireCapabilities(
 }
 
 /**
- * Checks the tools that settings name. Without this check, the service would start without a misspelled tool.
+ * Checks the tools that settings name. Without this check, the service would start without a
+ * misspelled tool.
  *
  * @throws {StartupError} if a setting names a program that is not the tool
  */

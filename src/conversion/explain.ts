@@ -68,7 +68,8 @@ function explainPart({ options: { format, isPart } }: PlannedJob): string[] {
 }
 
 /**
- * Formats the commands of steps as lines for a shell. They run in a folder with the source, see {@link formatCopy}.
+ * Formats the commands of steps as lines for a shell. They run in a folder with the source, see
+ * {@link formatCopy}.
  *
  * @param pathOf returns the program of a tool
  */

@@ -1,4 +1,7 @@
-/** @module Describes an image by its header, and what its conversion would result in. No tool runs, except pdfinfo for a PDF. */
+/**
+ * @module Describes an image by its header, and what its conversion would result in. No tool runs,
+ * except pdfinfo for a PDF.
+ */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeProfile } from '../images/colour/icc.ts';
@@ -28,7 +31,10 @@ import { planResult } from './plan-result.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import { DEFAULT_OPTIONS } from './request/checks.ts';
 
-/** What is known of an image without decoding its pixels, as `POST /identify` returns it, except its name. */
+/**
+ * What is known of an image without decoding its pixels, as `POST /identify` returns it, except its
+ * name.
+ */
 export type ImageDescription = Awaited<ReturnType<typeof describeImage>>;
 
 /** A conversion to describe in addition to the image. */
@@ -140,7 +146,10 @@ async function catchFileError<T>(work: () => Promise<T> | T): Promise<Attempt<T>
   }
 }
 
-/** Derives the job for the options. Without options, tries the formats in turn, since an image can be too large for some. */
+/**
+ * Derives the job for the options. Without options, tries the formats in turn, since an image can
+ * be too large for some.
+ */
 async function accept(
   image: ImageInfo,
   source: ConversionInput,
@@ -170,7 +179,10 @@ function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefine
   return createJob(image, { format: 'png', ...DEFAULT_OPTIONS }, tools).fittings[0]?.result;
 }
 
-/** Returns what is known of a result. Its quality is null without loss, and if only a comparison of results shows it. */
+/**
+ * Returns what is known of a result. Its quality is null without loss, and if only a comparison of
+ * results shows it.
+ */
 function expect(job: PlannedJob) {
   const { format } = job.options;
   const fitted = format === 'ico' ? iconSize(job) : job.fittings[0]?.result;

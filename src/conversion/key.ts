@@ -1,5 +1,6 @@
 /**
- * @module The conversion key: equal keys mean equal results, except the two dates in a PDF. It is known before any tool runs.
+ * @module The conversion key: equal keys mean equal results, except the two dates in a PDF. It is
+ * known before any tool runs.
  */
 import { hash } from 'node:crypto';
 import { join } from 'node:path';
@@ -20,8 +21,8 @@ interface CanonicalPlan {
   /** Versions of imagemill, which repairs images, and of each tool that runs. */
   readonly versions: Readonly<Record<string, string>>;
   /**
-   * Set if later steps depend on what the first ones show or on the size of the result, so that the steps alone do not
-   * determine it.
+   * Set if later steps depend on what the first ones show or on the size of the result, so that the
+   * steps alone do not determine it.
    */
   readonly options?: ConversionJob['options'];
   /** What becomes of the files that the steps write for the pages of a PDF. */
@@ -31,7 +32,10 @@ interface CanonicalPlan {
 /** What the placeholders of a plan stand for in its conversion key. */
 const CANONICAL = { threads: 1, srgbProfile: 'srgb.icc' };
 
-/** Returns the plan of a job without the path of a file, and without the number of threads that happen to be free. */
+/**
+ * Returns the plan of a job without the path of a file, and without the number of threads that
+ * happen to be free.
+ */
 export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalPlan {
   const { image, options, plan } = job;
   const { document } = plan;
@@ -77,7 +81,10 @@ export function conversionKey(digest: string, planned: CanonicalPlan): string {
   return hash('sha256', content);
 }
 
-/** Returns the conversion key of a file that combines results, in hex, from their keys and what else determines it. */
+/**
+ * Returns the conversion key of a file that combines results, in hex, from their keys and what else
+ * determines it.
+ */
 export const combinedKey = (keys: readonly string[], ...others: readonly unknown[]): string =>
   hash('sha256', JSON.stringify(['combined', keys, ...others]));
 

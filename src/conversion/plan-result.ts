@@ -1,4 +1,6 @@
-/** @module Plans each result of a file, and rejects those that exceed a limit or cannot work here. */
+/**
+ * @module Plans each result of a file, and rejects those that exceed a limit or cannot work here.
+ */
 
 import type { ImageInfo } from '../images/image-info.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES } from '../process/command.ts';
@@ -81,7 +83,8 @@ export const planResult = (...admitted: Parameters<typeof admitResult>): Planned
 /**
  * Checks the pages of all results of one image, before these are planned.
  *
- * @throws {ServiceError} if results of single pages are too many, or if one is asked for that does not exist
+ * @throws {ServiceError} if results of single pages are too many, or if one is asked for that does
+ *   not exist
  */
 export function admitPages(
   image: ImageInfo,

@@ -1,4 +1,7 @@
-/** @module Runs the jobs of a file: measures what no header states, and encodes with one command, or the smallest of several results. */
+/**
+ * @module Runs the jobs of a file: measures what no header states, and encodes with one command, or
+ * the smallest of several results.
+ */
 import { rm } from 'node:fs/promises';
 import { mapInTurns } from '../images/containers/event-loop.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
@@ -31,7 +34,10 @@ export async function run(planned: Jobs, running: RunningConversion): Promise<At
   return encodeAll(await measure(planned, running), running);
 }
 
-/** Encodes all results with one command if possible. If that fails, each has a command of its own, and an error of its own. */
+/**
+ * Encodes all results with one command if possible. If that fails, each has a command of its own,
+ * and an error of its own.
+ */
 async function encodeAll(
   attempts: Jobs,
   running: RunningConversion,
@@ -108,8 +114,9 @@ async function encodeSmallest(
 type Candidate = Pick<ConvertOptions, 'format' | 'lossless' | 'colors'>;
 
 /**
- * Returns the candidates with a palette. It is small for few colours and for flat ones, or if the only other candidate has no loss. If it
- * has all colours, it is as exact as the format without it, and smaller.
+ * Returns the candidates with a palette. It is small for few colours and for flat ones, or if the
+ * only other candidate has no loss. If it has all colours, it is as exact as the format without it,
+ * and smaller.
  */
 function palettesOf(
   { image, options, tools }: ConversionJob,
@@ -138,8 +145,8 @@ async function encodePalette(job: ConversionJob, running: RunningConversion): Pr
 }
 
 /**
- * Returns the formats to compare a result with, and how they are encoded. A format without loss is small only for few colours, which
- * then leave out one of the others, as a palette does.
+ * Returns the formats to compare a result with, and how they are encoded. A format without loss is
+ * small only for few colours, which then leave out one of the others, as a palette does.
  */
 function otherCandidates(
   candidates: readonly OutputType[],

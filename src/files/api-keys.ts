@@ -1,4 +1,7 @@
-/** @module API keys: new ones, and the file that names those that are valid. It has their digests only. */
+/**
+ * @module API keys: new ones, and the file that names those that are valid. It has their digests
+ * only.
+ */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { StartupError } from '../tables/errors.ts';
@@ -21,7 +24,8 @@ export interface ApiKeys {
   /**
    * Reads the file again.
    *
-   * @throws {StartupError} if the file cannot be read or has an invalid line; the keys stay as they were
+   * @throws {StartupError} if the file cannot be read or has an invalid line; the keys stay as they
+   *   were
    */
   reload(): Promise<void>;
 }
@@ -29,7 +33,9 @@ export interface ApiKeys {
 /** Bytes of a new key, so that it cannot be guessed. */
 const KEY_BYTES = 32;
 
-/** A line of the file: name, SHA-256 of the key in hexadecimal digits, and the requests per minute. */
+/**
+ * A line of the file: name, SHA-256 of the key in hexadecimal digits, and the requests per minute.
+ */
 const LINE = /^([\w.@-]{1,64}):([\da-f]{64})(?::(\d{1,7}))?$/;
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');

@@ -30,8 +30,9 @@ export type DiskAccount = Awaited<ReturnType<DiskSpace['open']>>;
 const held = ({ stored, expected }: Account): number => stored + expected;
 
 /**
- * Shares the disk space between the clients of all running requests. Bytes that a request is going to store count
- * before they are written, so that concurrent requests do not rely on the same free bytes.
+ * Shares the disk space between the clients of all running requests. Bytes that a request is going
+ * to store count before they are written, so that concurrent requests do not rely on the same free
+ * bytes.
  */
 export class DiskSpace {
   readonly #free: () => Promise<number | undefined>;
@@ -84,7 +85,10 @@ export class DiskSpace {
     }
     account.announced = bytes;
     return {
-      /** Counts bytes that are about to be written: first from the announced size, then in addition to it. May throw DISK_FULL. */
+      /**
+       * Counts bytes that are about to be written: first from the announced size, then in addition
+       * to it. May throw DISK_FULL.
+       */
       store: (more: number): Promise<void> => this.#store(account, more),
       /** Releases the bytes that the request announced and did not send. */
       releaseUnsent(): void {
@@ -92,10 +96,12 @@ export class DiskSpace {
         account.announced = 0;
       },
       /**
-       * Reserves space for a file of at most `maxBytes`. If there is not enough, waits until earlier reservations have
-       * settled, since most files turn out to be much smaller. May throw DISK_FULL.
+       * Reserves space for a file of at most `maxBytes`. If there is not enough, waits until
+       * earlier reservations have settled, since most files turn out to be much smaller. May throw
+       * DISK_FULL.
        *
-       * @returns a function to call with the real size when the file is written, or with 0 when there is none
+       * @returns a function to call with the real size when the file is written, or with 0 when
+       *   there is none
        */
       reserve: (maxBytes: number): Promise<(stored: number) => void> =>
         this.#inTurn(client, () => this.#reserve(account, maxBytes)),
@@ -103,7 +109,10 @@ export class DiskSpace {
       release(removed: number): void {
         account.stored = Math.max(0, account.stored - removed);
       },
-      /** Registers the response that the request is sending. It can be cut off when another client needs space. */
+      /**
+       * Registers the response that the request is sending. It can be cut off when another client
+       * needs space.
+       */
       registerResponse(response: PendingResponse): void {
         account.response = response;
       },
@@ -141,7 +150,10 @@ export class DiskSpace {
     return this.#sum((account) => (account.client === client ? held(account) : 0));
   }
 
-  /** Returns the available space, and the share of each client: an equal part for each, and one for the next client. */
+  /**
+   * Returns the available space, and the share of each client: an equal part for each, and one for
+   * the next client.
+   */
   #measure(left: number): { space: number; share: number; total: number } {
     const total = left + this.stored();
     const clients = new Set([...this.#accounts].flatMap(({ client }) => client ?? [])).size;
@@ -162,12 +174,13 @@ export class DiskSpace {
   }
 
   /**
-   * Adds expected bytes to an account. A client can exceed its share as long as the share of one more client stays
-   * free.
+   * Adds expected bytes to an account. A client can exceed its share as long as the share of one
+   * more client stays free.
    *
    * @param awaited reservations to wait for when there is not enough space
    * @param known the free bytes of the disk, if they were just read
-   * @throws {ServiceError} DISK_FULL if the client exceeds its share, or if there is neither space nor a response to cut off
+   * @throws {ServiceError} DISK_FULL if the client exceeds its share, or if there is neither space
+   *   nor a response to cut off
    */
   async #addExpected(
     account: Account,
@@ -190,8 +203,9 @@ export class DiskSpace {
   }
 
   /**
-   * Limits an estimate to what the request has left of half of the disk, the share of a single client. On a small disk,
-   * the largest possible result may never fit, but the real one nearly always does.
+   * Limits an estimate to what the request has left of half of the disk, the share of a single
+   * client. On a small disk, the largest possible result may never fit, but the real one nearly
+   * always does.
    */
   #limitToShare(account: Account, bytes: number, left: number | undefined): number {
     if (left === undefined) return bytes;
@@ -199,7 +213,10 @@ export class DiskSpace {
     return rest > 0 ? Math.min(bytes, rest) : bytes;
   }
 
-  /** Runs the tasks of one client sequentially, so that each waits for the reservations of earlier tasks. */
+  /**
+   * Runs the tasks of one client sequentially, so that each waits for the reservations of earlier
+   * tasks.
+   */
   async #inTurn<T>(client: string | undefined, task: () => Promise<T>): Promise<T> {
     const turn = (this.#lastTasks.get(client) ?? Promise.resolve()).then(task, task);
     this.#lastTasks.set(client, turn);

@@ -12,8 +12,8 @@ const MANY_NAMES = 1000;
 let lastRemoval: Promise<unknown> = Promise.resolve();
 
 /**
- * Removes a folder with its contents, if it exists. `rm` of Node.js lists all names first, for which the event loop would stand still:
- * 32 s for 1.5 million files.
+ * Removes a folder with its contents, if it exists. `rm` of Node.js lists all names first, for
+ * which the event loop would stand still: 32 s for 1.5 million files.
  *
  * @throws {Error} with the code of the failed system call
  */

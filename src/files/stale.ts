@@ -1,4 +1,7 @@
-/** @module The folder of each running instance, and the removal of folders that killed instances left behind. */
+/**
+ * @module The folder of each running instance, and the removal of folders that killed instances
+ * left behind.
+ */
 
 import { constants } from 'node:fs';
 import { lstat, mkdtemp, readdir, readFile, readlink, rm, rmdir, writeFile } from 'node:fs/promises';
@@ -6,12 +9,15 @@ import { basename, join } from 'node:path';
 import { removeTree } from './remove.ts';
 import { openRegular } from './system.ts';
 
-/** Age after which a folder without a known owner is removed, in ms: from another container, or without an owner file. */
+/**
+ * Age after which a folder without a known owner is removed, in ms: from another container, or
+ * without an owner file.
+ */
 const STALE_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Removes the folders in `tempDir` that killed processes of this user left behind. Keeps the folders of running processes
- * and of other users, and all other files.
+ * Removes the folders in `tempDir` that killed processes of this user left behind. Keeps the
+ * folders of running processes and of other users, and all other files.
  *
  * @param now milliseconds since the epoch
  * @returns the names of the removed folders
@@ -29,7 +35,8 @@ async function sweepFolder(path: string, now: number): Promise<boolean> {
   if (!folder) return false;
   const { owner, changedMs } = folder;
   if ((owner && (await isAlive(owner))) ?? changedMs > now - STALE_MS) return false;
-  // A folder without an owner is certain to be an unfinished folder of an instance only if it is empty.
+  // A folder without an owner is certain to be an unfinished folder of an instance only if it is
+  // empty.
   const removed = owner ? removeTree(path) : rmdir(path);
   return removed.then(
     () => true,
@@ -38,8 +45,9 @@ async function sweepFolder(path: string, now: number): Promise<boolean> {
 }
 
 /**
- * Identifies a process uniquely, even if its ID is reused: by its ID, its start time (in ticks since boot), its PID
- * namespace, and the start of the machine, because several machines can share a disk. Without /proc, only the ID is known.
+ * Identifies a process uniquely, even if its ID is reused: by its ID, its start time (in ticks
+ * since boot), its PID namespace, and the start of the machine, because several machines can share
+ * a disk. Without /proc, only the ID is known.
  */
 interface ProcessIdentity {
   readonly pid: number;
@@ -49,7 +57,10 @@ interface ProcessIdentity {
 }
 
 const UNKNOWN = '0';
-/** Name of the file in an instance's folder that identifies the owner process. The tools cannot read it. */
+/**
+ * Name of the file in an instance's folder that identifies the owner process. The tools cannot read
+ * it.
+ */
 const OWNER_FILE = 'owner.json';
 const NAME = 'imagemill-instance-';
 
@@ -83,7 +94,10 @@ export interface InstanceFolder {
   readonly changedMs: number;
 }
 
-/** Returns the owner and age of a folder, or `undefined` if it is not a folder of an instance of this user. */
+/**
+ * Returns the owner and age of a folder, or `undefined` if it is not a folder of an instance of
+ * this user.
+ */
 export async function readInstanceFolder(path: string): Promise<InstanceFolder | undefined> {
   if (!basename(path).startsWith(NAME)) return undefined;
   const info = await lstat(path).catch(() => undefined);
@@ -107,7 +121,10 @@ async function readOwner(folder: string): Promise<ProcessIdentity | undefined> {
   }
 }
 
-/** Returns whether the process is still running, or `undefined` for a process in another PID namespace or on another machine. */
+/**
+ * Returns whether the process is still running, or `undefined` for a process in another PID
+ * namespace or on another machine.
+ */
 async function isAlive(owner: ProcessIdentity): Promise<boolean | undefined> {
   if (owner.namespace !== (await ownNamespace())) return undefined;
   if (owner.boot !== undefined && owner.boot !== (await bootId())) return undefined;
@@ -119,7 +136,10 @@ async function isAlive(owner: ProcessIdentity): Promise<boolean | undefined> {
   }
 }
 
-/** Returns field 22 of /proc/PID/stat, counted after the name, which can contain spaces and parentheses. See proc(5). */
+/**
+ * Returns field 22 of /proc/PID/stat, counted after the name, which can contain spaces and
+ * parentheses. See proc(5).
+ */
 async function startTime(pid: number): Promise<string | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => undefined);
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];

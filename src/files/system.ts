@@ -1,4 +1,7 @@
-/** @module Paths, folders and files of users, the folder for working files, and what the system says about its errors and limits. */
+/**
+ * @module Paths, folders and files of users, the folder for working files, and what the system says
+ * about its errors and limits.
+ */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { accessSync, constants, createReadStream, readFileSync, statfsSync } from 'node:fs';
@@ -19,7 +22,10 @@ export function systemReason(error: unknown): string {
 export const isMissing = ({ code = '' }: NodeJS.ErrnoException): boolean =>
   ['ENOENT', 'ENOTDIR'].includes(code);
 
-/** Returns the maximum number of open files of this process (RLIMIT_NOFILE), from proc(5). Without /proc, a common value. */
+/**
+ * Returns the maximum number of open files of this process (RLIMIT_NOFILE), from proc(5). Without
+ * /proc, a common value.
+ */
 export function maxOpenFiles(): number {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 10_240);
@@ -42,8 +48,8 @@ export function isInside(path: string, folder: string): boolean {
 }
 
 /**
- * Creates a folder and its missing parents. `mkdir` of Node.js 24 with `recursive` does the same, but on a read-only disk it
- * reports ENOENT instead of EROFS, and below `/proc` it never ends.
+ * Creates a folder and its missing parents. `mkdir` of Node.js 24 with `recursive` does the same,
+ * but on a read-only disk it reports ENOENT instead of EROFS, and below `/proc` it never ends.
  *
  * @throws {Error} of the first `mkdir` that fails; EEXIST if a file has this name
  */
@@ -62,7 +68,10 @@ export async function createFolders(path: string): Promise<void> {
   }
 }
 
-/** @throws the error of `mkdir`, unless the folder exists. For a link that leads nowhere, its message would be wrong. */
+/**
+ * @throws the error of `mkdir`, unless the folder exists. For a link that leads nowhere, its
+ *   message would be wrong.
+ */
 async function assertFolder(path: string, error: unknown): Promise<void> {
   const info = await stat(path).catch(() => undefined);
   if (info?.isDirectory()) return;
@@ -72,7 +81,8 @@ async function assertFolder(path: string, error: unknown): Promise<void> {
 }
 
 /**
- * Opens a regular file without waiting. A pipe would wait for another program, and a device can have no end.
+ * Opens a regular file without waiting. A pipe would wait for another program, and a device can
+ * have no end.
  *
  * @param flags those of open(2)
  * @throws {Error} of the system call, or if the path is anything else, such as a folder
@@ -114,8 +124,9 @@ export async function startsWith(path: string, start: string): Promise<boolean> 
 const IRREPLACEABLE = ['EBUSY', 'EACCES', 'EPERM', 'EROFS'];
 
 /**
- * Writes a text file. If that fails, an older file keeps its content, except if it cannot be replaced: a mount point, or a
- * file in a read-only folder, is written directly, like a pipe or a terminal.
+ * Writes a text file. If that fails, an older file keeps its content, except if it cannot be
+ * replaced: a mount point, or a file in a read-only folder, is written directly, like a pipe or a
+ * terminal.
  *
  * @throws {Error} of the file system
  */
@@ -139,7 +150,9 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 const MEMORY_TYPES = [0x01021994, 0x858458f6];
 /** Folder in memory that each Linux with glibc has (shm_open(3)). */
 const MEMORY_FOLDER = '/dev/shm';
-/** Memory that must be available for each byte of working files, because the tools need memory, too. */
+/**
+ * Memory that must be available for each byte of working files, because the tools need memory, too.
+ */
 const MEMORY_FACTOR = 4;
 
 /** Folders that the service uses without `TEMP_DIR`. */
@@ -155,8 +168,8 @@ export function isInMemory(folder: string): boolean {
 }
 
 /**
- * Returns a folder for working files: one in memory if it has room for them, and the machine has memory for them and for the
- * tools. Otherwise, the temporary folder of the system.
+ * Returns a folder for working files: one in memory if it has room for them, and the machine has
+ * memory for them and for the tools. Otherwise, the temporary folder of the system.
  *
  * @param bytes maximum size of the files
  */

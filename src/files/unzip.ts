@@ -1,4 +1,7 @@
-/** @module Reads the files of a ZIP archive sequentially, without trusting the sizes that it declares. */
+/**
+ * @module Reads the files of a ZIP archive sequentially, without trusting the sizes that it
+ * declares.
+ */
 
 import { isUtf8 as isValidUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
@@ -23,17 +26,21 @@ const SYMLINK = 0xa000;
 
 /** General purpose bit 11: the name is UTF-8 (APPNOTE 6.3.10, section 4.4.4). */
 const UTF8_FLAG = 0x800;
-/** Systems whose names are UTF-8, by the upper byte of "version made by" (APPNOTE, section 4.4.2): Unix, macOS. */
+/**
+ * Systems whose names are UTF-8, by the upper byte of "version made by" (APPNOTE, section 4.4.2):
+ * Unix, macOS.
+ */
 const UTF8_SYSTEMS = [3, 19];
 
 /**
- * Yields the files of an archive, in its order. Skips folders and the entries that file managers add.
+ * Yields the files of an archive, in its order. Skips folders and the entries that file managers
+ * add.
  *
  * @param path the path of the archive
  * @param label the name of the archive in messages
  * @param maxEntries the maximum number of entries, including folders and skipped entries
- * @throws {ServiceError} BAD_ARCHIVE for an archive that is damaged, encrypted or unsafe, for example with an absolute path
- *   or with `..` in a path
+ * @throws {ServiceError} BAD_ARCHIVE for an archive that is damaged, encrypted or unsafe, for
+ *   example with an absolute path or with `..` in a path
  */
 export async function* unzip(path: string, label: string, maxEntries: number): AsyncGenerator<ZippedFile> {
   const badArchive = (what: string, cause?: unknown) => serviceErrorFrom(cause, 'BAD_ARCHIVE', label, what);
@@ -61,8 +68,9 @@ export async function* unzip(path: string, label: string, maxEntries: number): A
 }
 
 /**
- * Decodes the name of an entry. Info-ZIP and macOS write UTF-8 without setting the flag. So code page 437, which the
- * format prescribes without the flag, applies only to names from other systems that are not valid UTF-8.
+ * Decodes the name of an entry. Info-ZIP and macOS write UTF-8 without setting the flag. So code
+ * page 437, which the format prescribes without the flag, applies only to names from other systems
+ * that are not valid UTF-8.
  *
  * @throws {Error} for an absolute path, or one that leads out of the archive
  */
@@ -75,7 +83,9 @@ function decodeName({ versionMadeBy, generalPurposeBitFlag, fileNameRaw, extraFi
   return name;
 }
 
-/** Returns true for an error that is final already, or of the system, such as too many open files. */
+/**
+ * Returns true for an error that is final already, or of the system, such as too many open files.
+ */
 function isSystemError(cause: unknown): boolean {
   return cause instanceof ServiceError || (cause as NodeJS.ErrnoException).syscall !== undefined;
 }

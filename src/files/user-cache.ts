@@ -1,4 +1,7 @@
-/** @module The cache folder of this user. Nothing is read from it that another user could have written. */
+/**
+ * @module The cache folder of this user. Nothing is read from it that another user could have
+ * written.
+ */
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -25,9 +28,11 @@ const isOwn = ({ uid, mode }: Stats, forbidden: number): boolean =>
   uid === process.getuid?.() && (mode & forbidden) === 0;
 
 /**
- * Returns the cache folder of this user, `XDG_CACHE_HOME/imagemill` or `~/.cache/imagemill`, and creates it if it is missing.
+ * Returns the cache folder of this user, `XDG_CACHE_HOME/imagemill` or `~/.cache/imagemill`, and
+ * creates it if it is missing.
  *
- * @returns undefined if there is none that only this user can change: it has another owner, is a link, or others may use it
+ * @returns undefined if there is none that only this user can change: it has another owner, is a
+ *   link, or others may use it
  */
 export function openUserCache({
   XDG_CACHE_HOME,
@@ -48,14 +53,20 @@ export function openUserCache({
   }
 }
 
-/** Creates a folder, unless it exists or its parent belongs to another user, as with `sudo` and the HOME of the user. */
+/**
+ * Creates a folder, unless it exists or its parent belongs to another user, as with `sudo` and the
+ * HOME of the user.
+ */
 function makeFolder(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })) return;
   if (!isOwn(statSync(dirname(path)), 0)) return;
   mkdirSync(path, { mode: 0o700 });
 }
 
-/** Returns the text of a file in the cache folder; undefined if there is none that only this user can change. */
+/**
+ * Returns the text of a file in the cache folder; undefined if there is none that only this user
+ * can change.
+ */
 export function readCached(path: string): string | undefined {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

@@ -1,4 +1,7 @@
-/** @module Workspaces: one private folder per request, which is removed completely after every outcome. */
+/**
+ * @module Workspaces: one private folder per request, which is removed completely after every
+ * outcome.
+ */
 import {
   appendFile,
   appendFileSync,
@@ -24,7 +27,10 @@ import { makeInstanceFolder } from './stale.ts';
 import { createFolders, isInMemory } from './system.ts';
 
 interface WorkspaceOptions {
-  /** Key of the client, for the fair share of the disk. A workspace without a key is not limited to a share. */
+  /**
+   * Key of the client, for the fair share of the disk. A workspace without a key is not limited to
+   * a share.
+   */
   readonly client?: string;
   /** Announced size of the upload, in bytes. */
   readonly bytes?: number;
@@ -40,7 +46,10 @@ async function freeOn(folder: string): Promise<number> {
 export const isNearlyFull = async (folder: string): Promise<boolean> =>
   (await freeOn(folder)) < MIN_FREE_BYTES;
 
-/** Folders to remove when the process exits without closing its workspaces, for example when a stop takes too long. */
+/**
+ * Folders to remove when the process exits without closing its workspaces, for example when a stop
+ * takes too long.
+ */
 const leftOnExit = new Set<string>();
 process.on('exit', () => {
   for (const path of leftOnExit) {
@@ -85,7 +94,10 @@ export class Workspace {
   }
 }
 
-/** The workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the process. */
+/**
+ * The workspaces of this process. They are all in one folder in `tempDir`, with a file that
+ * identifies the process.
+ */
 export class Workspaces {
   readonly #tempDir: string;
   readonly #free: (folder: string) => Promise<number>;
@@ -116,7 +128,8 @@ export class Workspaces {
   /**
    * Runs `work` in a new workspace, and removes the workspace afterwards.
    *
-   * @throws the error of `work`, even if the removal fails too; otherwise the error of `open` or of the removal
+   * @throws the error of `work`, even if the removal fails too; otherwise the error of `open` or of
+   *   the removal
    */
   async use<T>(options: WorkspaceOptions, work: (workspace: Workspace) => Promise<T>): Promise<T> {
     const workspace = await this.open(options);
@@ -128,7 +141,10 @@ export class Workspaces {
     return result;
   }
 
-  /** Returns the folder of this process, which contains all its workspaces. The first call creates it. */
+  /**
+   * Returns the folder of this process, which contains all its workspaces. The first call creates
+   * it.
+   */
   root(): Promise<string> {
     if (this.#home) return this.#home;
     const made = this.#makeHome();
@@ -150,7 +166,8 @@ export class Workspaces {
   /**
    * Returns whether there is space for requests, or will be after the running ones.
    *
-   * @throws {Error} with the code of the failed system call, if the folder of this process was removed and cannot be created
+   * @throws {Error} with the code of the failed system call, if the folder of this process was
+   *   removed and cannot be created
    */
   async hasSpace(): Promise<boolean> {
     const left = (await this.free()) ?? Number.POSITIVE_INFINITY;
@@ -199,8 +216,8 @@ const MAX_NAMES_AT_ONCE = 64;
 const MAX_BYTES_AT_ONCE = 4 * 1024 ** 2;
 
 /**
- * Removes a folder with its contents, if it exists. A small folder in memory is removed at once. Others are removed in another
- * thread, so that they do not block the event loop.
+ * Removes a folder with its contents, if it exists. A small folder in memory is removed at once.
+ * Others are removed in another thread, so that they do not block the event loop.
  *
  * @throws {Error} with the code of the failed system call
  */
@@ -208,18 +225,23 @@ export async function removeFolder(path: string): Promise<void> {
   try {
     if (hasFilesInMemory(path) && isSmall(path)) {
       rmSync(path, { recursive: true, force: true });
-      // rmSync of Node.js 24 stops without an error at an entry that something else removes meanwhile.
+      // rmSync of Node.js 24 stops without an error at an entry that something else removes
+      // meanwhile.
       if (!existsSync(path)) return;
     }
     await removeTree(path);
   } catch {
-    // The folder has changed during the removal, or a tool has removed the permissions of a folder in it.
+    // The folder has changed during the removal, or a tool has removed the permissions of a folder
+    // in it.
     await restoreRights(path);
     await removeTree(path);
   }
 }
 
-/** Returns whether a folder has few entries and bytes. Stops early: a hostile tool can write any number of files. */
+/**
+ * Returns whether a folder has few entries and bytes. Stops early: a hostile tool can write any
+ * number of files.
+ */
 function isSmall(path: string): boolean {
   let names = 0;
   let bytes = 0;
@@ -261,8 +283,9 @@ async function restoreRights(path: string): Promise<void> {
 const { chmod, lstat, mkdir, mkdtemp, opendir, readdir, rename, rm } = promises;
 
 /*
- * Names of working files are changed in memory at once, because a round trip to another thread takes longer, and on a disk in another
- * thread, because the call may wait for the disk. Reading a file that was just written waits in neither case.
+ * Names of working files are changed in memory at once, because a round trip to another thread
+ * takes longer, and on a disk in another thread, because the call may wait for the disk. Reading a
+ * file that was just written waits in neither case.
  */
 const inThisThread = {
   mkdir: async (path: string, options: MakeDirectoryOptions) => mkdirSync(path, options),
@@ -295,7 +318,10 @@ function hasFilesInMemory(path: string): boolean {
   return false;
 }
 
-/** Returns functions that change names below `path`, like those of `node:fs/promises`. `open` returns a descriptor. */
+/**
+ * Returns functions that change names below `path`, like those of `node:fs/promises`. `open`
+ * returns a descriptor.
+ */
 export function workFiles(path: string): WorkFiles {
   return hasFilesInMemory(path) ? inThisThread : inOtherThreads;
 }

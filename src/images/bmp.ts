@@ -1,6 +1,7 @@
 /**
- * @module Reads the headers of a BMP: its file header, and a device-independent bitmap (DIB), which is also an image of an icon
- * that is not a PNG. Accepts the same headers as browsers: Windows (40 to 124 bytes) and OS/2 (12 to 64 bytes).
+ * @module Reads the headers of a BMP: its file header, and a device-independent bitmap (DIB), which
+ * is also an image of an icon that is not a PNG. Accepts the same headers as browsers: Windows (40
+ * to 124 bytes) and OS/2 (12 to 64 bytes).
  */
 
 import { readProfile } from './colour/icc.ts';
@@ -20,7 +21,10 @@ export interface Dib {
   readonly runLength?: 4 | 8 | 24;
   /** Bit masks for 16 and 32 bits per pixel. The mask of a missing channel is 0. */
   readonly masks?: Masks;
-  /** Whether the compression is one that only Windows CE knows, with a mask for alpha (BI_ALPHABITFIELDS). */
+  /**
+   * Whether the compression is one that only Windows CE knows, with a mask for alpha
+   * (BI_ALPHABITFIELDS).
+   */
   readonly alphaBitFields: boolean;
   /** Number of colours in the palette. 0 for true colour. */
   readonly colours: number;
@@ -50,7 +54,9 @@ const V3_HEADER = 56;
 const V4_HEADER = 108;
 const V5_HEADER = 124;
 const MAX_HEADER = 124;
-/** Full length of an OS/2 2.x header. Such headers can be truncated to any length from 16 bytes on. */
+/**
+ * Full length of an OS/2 2.x header. Such headers can be truncated to any length from 16 bytes on.
+ */
 const OS2_HEADER = 64;
 /** "MBED": the profile is in the file (BITMAPV5HEADER, bV5CSType). */
 const PROFILE_EMBEDDED = 0x4d424544;
@@ -195,7 +201,10 @@ export async function readBmp(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-/** Lengths of the headers that both versions of ImageMagick read: OS/2 1.x, Windows 3, 95 and 98, and Photoshop. */
+/**
+ * Lengths of the headers that both versions of ImageMagick read: OS/2 1.x, Windows 3, 95 and 98,
+ * and Photoshop.
+ */
 const READ_HEADERS: readonly number[] = [CORE_HEADER, INFO_HEADER, V3_HEADER, V4_HEADER, V5_HEADER];
 
 function kindsOf({ bits, masks, headerBytes, alphaBitFields, runLength }: Dib): Kind[] {
@@ -209,8 +218,9 @@ function kindsOf({ bits, masks, headerBytes, alphaBitFields, runLength }: Dib): 
 }
 
 /**
- * Returns whether ImageMagick scales the values of all channels to the full range. It does so for 5 bits, 6 bits of green, and 8 bits
- * or more. Each mask must be one run of bits, and no bit may belong to two masks.
+ * Returns whether ImageMagick scales the values of all channels to the full range. It does so for 5
+ * bits, 6 bits of green, and 8 bits or more. Each mask must be one run of bits, and no bit may
+ * belong to two masks.
  */
 function isScaled(bits: number, { red, green, blue, alpha }: Masks): boolean {
   const all = [red, green, blue, alpha];
@@ -225,7 +235,10 @@ function isScaled(bits: number, { red, green, blue, alpha }: Masks): boolean {
 const LENGTH_AT = 2;
 /** Offset of the number of planes in a header of OS/2 1.x and in all others. */
 const PLANES_AT = { core: FILE_HEADER + 8, other: FILE_HEADER + 12 } as const;
-/** Position of the endpoints and gammas of calibrated colours (BITMAPV4HEADER, bV4Endpoints to bV4GammaBlue). */
+/**
+ * Position of the endpoints and gammas of calibrated colours (BITMAPV4HEADER, bV4Endpoints to
+ * bV4GammaBlue).
+ */
 const CALIBRATION = { at: FILE_HEADER + 60, length: 48 } as const;
 
 /** Offset of the compression, of the number of colours, and of the masks. */
@@ -234,10 +247,11 @@ const COLOURS_AT = FILE_HEADER + 32;
 const MASKS_AT = FILE_HEADER + INFO_HEADER;
 
 /**
- * Corrects fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects a size that is larger
- * than the file. Both versions reject a number of planes other than 1, more colours than indices, and a missing offset of the pixels,
- * and ignore alpha without bit fields. Browsers ignore calibrated colours in a BMP, but ImageMagick would copy them to a PNG that
- * keeps metadata, where browsers apply them. Adds missing padding of the last row.
+ * Corrects fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6
+ * rejects a size that is larger than the file. Both versions reject a number of planes other than
+ * 1, more colours than indices, and a missing offset of the pixels, and ignore alpha without bit
+ * fields. Browsers ignore calibrated colours in a BMP, but ImageMagick would copy them to a PNG
+ * that keeps metadata, where browsers apply them. Adds missing padding of the last row.
  */
 export async function repairBmp({ file }: RepairTarget): Promise<undefined> {
   await writeAt(file, LENGTH_AT, Buffer.alloc(4));

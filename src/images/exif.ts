@@ -1,7 +1,8 @@
 /**
- * @module EXIF, which is a TIFF directory without an image (EXIF 2.32, 4.5), and the metadata of an image that is rotated
- * upright. ImageMagick resets the orientation in EXIF, but changes neither the thumbnail nor the size that EXIF states. Version
- * 6 also keeps the orientation in XMP, so some viewers would rotate the result again.
+ * @module EXIF, which is a TIFF directory without an image (EXIF 2.32, 4.5), and the metadata of an
+ * image that is rotated upright. ImageMagick resets the orientation in EXIF, but changes neither
+ * the thumbnail nor the size that EXIF states. Version 6 also keeps the orientation in XMP, so some
+ * viewers would rotate the result again.
  */
 import { crc32 } from 'node:zlib';
 import type { InputType } from '../tables/formats.ts';
@@ -68,7 +69,10 @@ export async function readExif(
   };
 }
 
-/** Reads the resolution that a directory of TIFF or EXIF states. `start` is the offset of its header. */
+/**
+ * Reads the resolution that a directory of TIFF or EXIF states. `start` is the offset of its
+ * header.
+ */
 export async function readResolution(
   tiff: TiffReader,
   tags: Tags,
@@ -80,12 +84,18 @@ export async function readResolution(
   return resolutionOf(await tiff.fraction(x, start), await tiff.fraction(y, start), unit);
 }
 
-/** Checks that a tag value is an orientation: the specification allows 1 to 8, files contain other values. */
+/**
+ * Checks that a tag value is an orientation: the specification allows 1 to 8, files contain other
+ * values.
+ */
 export function isOrientation(value: number | undefined): value is Orientation {
   return value !== undefined && Number.isInteger(value) && value >= 1 && value <= 8;
 }
 
-/** Maximum number of parts, and of orientations in XMP, to adjust. Real files have a few; changing many takes long. */
+/**
+ * Maximum number of parts, and of orientations in XMP, to adjust. Real files have a few; changing
+ * many takes long.
+ */
 const MAX_PARTS = 100;
 const MAX_ORIENTATIONS = 1000;
 
@@ -95,9 +105,10 @@ interface MetadataPart extends Pick<Part, 'name' | 'offset' | 'length'> {
 }
 
 /**
- * Corrects the metadata of the image at `path` in place, which all results share. If it will be rotated: removes the EXIF thumbnail,
- * corrects width and height in EXIF, or removes them if only some results exchange these, and resets the orientation in XMP.
- * {@link correctXmp} corrects the rest of XMP.
+ * Corrects the metadata of the image at `path` in place, which all results share. If it will be
+ * rotated: removes the EXIF thumbnail, corrects width and height in EXIF, or removes them if only
+ * some results exchange these, and resets the orientation in XMP. {@link correctXmp} corrects the
+ * rest of XMP.
  *
  * @param turns what is done to the upright image for each result
  * @param scale see {@link correctXmp}

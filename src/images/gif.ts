@@ -1,4 +1,7 @@
-/** @module Reads a GIF, and repairs one that ImageMagick would reject or show differently from browsers (GIF89a specification). */
+/**
+ * @module Reads a GIF, and repairs one that ImageMagick would reject or show differently from
+ * browsers (GIF89a specification).
+ */
 import {
   HeaderTooComplexError,
   littleEndian,
@@ -76,7 +79,8 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
       [delay, flags] = [0, 0];
     }
     alpha ||= isControl(block) && ((head[3] ?? 0) & TRANSPARENT) !== 0;
-    // Of several controls before a frame, the last one counts, but ImageMagick keeps the transparent colour of an earlier one.
+    // Of several controls before a frame, the last one counts, but ImageMagick keeps the
+    // transparent colour of an earlier one.
     if (isControl(block) && head.length >= 8)
       [delay, flags] = [head.readUInt16LE(4) * 10, (head[3] ?? 0) | (flags & TRANSPARENT)];
     if (isNamed(block, LOOP) && isLoop(block)) loopCount = toLoopCount(head.readUInt16LE(REPEATS_AT));
@@ -106,7 +110,10 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-/** Flag of a frame with a transparent colour, and the disposal methods that keep and clear its area (section 23). */
+/**
+ * Flag of a frame with a transparent colour, and the disposal methods that keep and clear its area
+ * (section 23).
+ */
 const TRANSPARENT = 1;
 const KEEP = 1;
 const CLEAR = 2;
@@ -117,14 +124,17 @@ function isWhole(descriptor: Buffer, width: number, height: number): boolean {
   return left === 0 && top === 0 && columns === width && rows === height;
 }
 
-/** Converts the repeat count of a GIF, which excludes the first playback, to a loop count; 0 means forever. */
+/**
+ * Converts the repeat count of a GIF, which excludes the first playback, to a loop count; 0 means
+ * forever.
+ */
 function toLoopCount(repeats: number): number {
   return repeats === 0 ? 0 : Math.min(repeats + 1, MAX_LOOP_COUNT);
 }
 
 /**
- * Enlarges the canvas to the first frame, and replaces a loop extension and a disposal method that ImageMagick does not know.
- * Completes frames without a graphic control extension.
+ * Enlarges the canvas to the first frame, and replaces a loop extension and a disposal method that
+ * ImageMagick does not know. Completes frames without a graphic control extension.
  *
  * @throws {ServiceError} DISK_FULL if the repaired file is larger and the disk has no space for it
  */
@@ -140,7 +150,10 @@ export async function repairGif(target: RepairTarget): Promise<undefined> {
 }
 
 const MAX_GIF_SIDE = 65_535;
-/** A disposal method that the specification leaves undefined. Browsers treat it as 3, restore to previous (section 23). */
+/**
+ * A disposal method that the specification leaves undefined. Browsers treat it as 3, restore to
+ * previous (section 23).
+ */
 const UNDEFINED_DISPOSAL = 4;
 const RESTORE_TO_PREVIOUS = 3;
 
@@ -148,7 +161,10 @@ async function findFlaws(bytes: WindowReader) {
   const screen = Buffer.from(await bytes.read(0, SCREEN_BYTES));
   /** Bytes to replace, by their offset. */
   const replacements: [at: number, bytes: Buffer][] = [];
-  /** Offset of each image descriptor without a graphic control extension, if an earlier frame has one. */
+  /**
+   * Offset of each image descriptor without a graphic control extension, if an earlier frame has
+   * one.
+   */
   const uncontrolled: number[] = [];
   let otherLoop: GifBlock | undefined;
   let [loop, laterLoop]: (GifBlock | undefined)[] = [];
@@ -185,15 +201,19 @@ function canvasFor(screen: Buffer, descriptor: Buffer): Buffer {
   return Buffer.concat(sides.map((side) => littleEndian(side, 2)));
 }
 
-/** A graphic control extension with the defaults: no transparency, no delay and no disposal (section 23). */
+/**
+ * A graphic control extension with the defaults: no transparency, no delay and no disposal (section
+ * 23).
+ */
 const DEFAULT_CONTROL = Buffer.from([0x21, CONTROL, 4, 0, 0, 0, 0, 0]);
 
 /** Maximum number of bytes to move for the extensions: they are in memory. */
 const MAX_MOVED_BYTES = 16 * 1024 ** 2;
 
 /**
- * Inserts a graphic control extension before image descriptors. An extension applies only to the frame after it, but
- * ImageMagick would apply it to later frames, too. Does not change a file that is or becomes too large for that.
+ * Inserts a graphic control extension before image descriptors. An extension applies only to the
+ * frame after it, but ImageMagick would apply it to later frames, too. Does not change a file that
+ * is or becomes too large for that.
  */
 async function insertControls(
   descriptorsAt: readonly number[],

@@ -1,6 +1,7 @@
 /**
- * @module Reduces an icon or cursor to its best image: the largest, then the one with the most bits per pixel. A broken smaller
- * image does no harm, and an embedded PNG is converted as a PNG. Reads the header of an icon that was reduced to one bitmap.
+ * @module Reduces an icon or cursor to its best image: the largest, then the one with the most bits
+ * per pixel. A broken smaller image does no harm, and an embedded PNG is converted as a PNG. Reads
+ * the header of an icon that was reduced to one bitmap.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { readDib, strideOf } from './bmp.ts';
@@ -48,7 +49,10 @@ interface Entry {
 
 /** Type of a cursor in the directory; an icon has 1. */
 const CURSOR = 2;
-/** Maximum size of a bitmap in bytes: almost four times 256 by 256 pixels of 32 bits with their mask. */
+/**
+ * Maximum size of a bitmap in bytes: almost four times 256 by 256 pixels of 32 bits with their
+ * mask.
+ */
 const MAX_BITMAP_BYTES = 1024 * 1024;
 const MAX_ENTRIES = 1000;
 
@@ -64,7 +68,8 @@ export async function keepBestImage(target: RepairTarget): Promise<'png' | 'ico'
   const best = (await parseEntries(bytes)).reduce<Entry | undefined>(pickBetter, undefined);
   if (!best || best.length < PNG_SIGNATURE.length) return 'ico';
   const { offset } = best;
-  // Some directories state too large a size. Viewers ignore it: a PNG has an end marker, and a bitmap states its size.
+  // Some directories state too large a size. Viewers ignore it: a PNG has an end marker, and a
+  // bitmap states its size.
   const available = (await file.stat()).size - offset;
   if (PNG_SIGNATURE.equals(await bytes.read(offset, PNG_SIGNATURE.length))) {
     const length = Math.min(best.length, available);
@@ -76,7 +81,10 @@ export async function keepBestImage(target: RepairTarget): Promise<'png' | 'ico'
   return 'ico';
 }
 
-/** Offsets in the header of a bitmap (BITMAPINFOHEADER): bits per pixel, compression, and number of palette colours. */
+/**
+ * Offsets in the header of a bitmap (BITMAPINFOHEADER): bits per pixel, compression, and number of
+ * palette colours.
+ */
 const BITS_AT = 14;
 const ENCODING_AT = 16;
 const COLOURS_AT = 32;
@@ -84,7 +92,8 @@ const COLOURS_AT = 32;
 const MAX_SIDE = 256;
 
 /**
- * Reads a bitmap, and returns it as an icon of one image. If the pixels have alpha, an incomplete mask is filled with zeros.
+ * Reads a bitmap, and returns it as an icon of one image. If the pixels have alpha, an incomplete
+ * mask is filled with zeros.
  *
  * @param available number of bytes from the start of the bitmap to the end of the file
  * @returns undefined if the bitmap is damaged or too large
@@ -102,15 +111,16 @@ async function readBitmap(
   const needed = bits === 32 ? pixels : length;
   if (available < needed || length < BITMAP_HEADER || length > MAX_BITMAP_BYTES) return undefined;
   const { bytes: bitmap } = await readAt(file, offset, length);
-  // With more than 8 bits, a bitmap needs no palette. A damaged number of colours would move the pixels.
+  // With more than 8 bits, a bitmap needs no palette. A damaged number of colours would move the
+  // pixels.
   const hasPalette = pixels + mask + 4 * header.readUInt32LE(COLOURS_AT) <= length;
   if (bits > 8 && pixels > 0 && !hasPalette) bitmap.writeUInt32LE(0, COLOURS_AT);
   return singleIcon(alphaFromMask(bitmap));
 }
 
 /**
- * Calculates from a header the number of bytes up to the end of the pixels, and of the mask that follows. Both are 0 if the
- * bitmap is compressed or has an impossible size.
+ * Calculates from a header the number of bytes up to the end of the pixels, and of the mask that
+ * follows. Both are 0 if the bitmap is compressed or has an impossible size.
  */
 function storedBytes(header: Buffer): { readonly pixels: number; readonly mask: number } {
   const [width, height] = [header.readInt32LE(4), header.readInt32LE(8) / 2];
@@ -142,7 +152,10 @@ async function parseEntries(bytes: WindowReader): Promise<Entry[]> {
   return entries;
 }
 
-/** Reads the bits per pixel from the bitmap header, for writers that leave them out of the directory. */
+/**
+ * Reads the bits per pixel from the bitmap header, for writers that leave them out of the
+ * directory.
+ */
 function storedBits(header: Buffer): number {
   if (header.length < 16) return 0;
   return header[0] === PNG_SIGNATURE[0] ? 32 : header.readUInt16LE(14);
@@ -167,8 +180,8 @@ function singleIcon(image: Buffer): Buffer {
 }
 
 /**
- * Sets the alpha of a 32-bit image from its mask if all alpha bytes are 0, as in icons from before alpha was supported.
- * The mask follows the pixels, one bit each.
+ * Sets the alpha of a 32-bit image from its mask if all alpha bytes are 0, as in icons from before
+ * alpha was supported. The mask follows the pixels, one bit each.
  */
 function alphaFromMask(image: Buffer): Buffer {
   const width = image.readInt32LE(4);

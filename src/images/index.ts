@@ -1,6 +1,6 @@
 /**
- * @module Detects the type of a file from its first bytes, never from the name of the file or its declared type. Repairs images, and
- * inspects them without decoding them. One row per format.
+ * @module Detects the type of a file from its first bytes, never from the name of the file or its
+ * declared type. Repairs images, and inspects them without decoding them. One row per format.
  */
 import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
@@ -44,13 +44,18 @@ const MAX_PREAMBLE_BYTES = 64 * 1024;
 /** A type, `unknown`, or `unsure` if more bytes could decide. */
 export type DetectedType = FileType | 'unknown' | 'unsure';
 
-/** Types that `file-type` reports under another file extension. An animated PNG is converted as PNG. */
+/**
+ * Types that `file-type` reports under another file extension. An animated PNG is converted as PNG.
+ */
 const ALIASES: Readonly<Record<string, InputType>> = { apng: 'png', tif: 'tiff', jpx: 'jp2', j2c: 'jp2' };
 
 /** Archives and compressed files, by the file extension that `file-type` reports. */
 const ARCHIVES = /^(?:7z|Z|ace|ar|arj|bz2|cab|cpio|deb|gz|jar|lz|lz4|lzh|rar|rpm|tar|tar\.gz|xar|xz|zst)$/;
 
-/** What `file-type` skips: a byte order mark, and the tag of an MP3. Behind it, only a PDF or an SVG is one for its decoder. */
+/**
+ * What `file-type` skips: a byte order mark, and the tag of an MP3. Behind it, only a PDF or an SVG
+ * is one for its decoder.
+ */
 const SKIPPED = /^(?:\u00ef\u00bb\u00bf|ID3)/;
 
 /**
@@ -71,7 +76,8 @@ export async function detectType(head: Uint8Array, complete: boolean): Promise<D
   if (found === 'gz') return detectSvg(unpackHead(head), true) === 'svg' ? 'svg' : 'archive';
   if (found !== undefined && ARCHIVES.test(found)) return 'archive';
   if (found !== undefined && found !== 'xml') return 'unknown';
-  // To distinguish camera formats, `file-type` reads the first directory, which can be beyond `head`.
+  // To distinguish camera formats, `file-type` reads the first directory, which can be beyond
+  // `head`.
   if (found === undefined && startsWith(head, TIFF)) return 'tiff';
   return detectSvg(head, complete);
 }
@@ -91,7 +97,10 @@ export function detectFileType(path: string, headBytes = DETECTION_BYTES): Promi
 /** Bytes of a gzip file to unpack. They expand to at most 1 MiB. */
 const GZIP_HEAD_BYTES = 1024;
 
-/** Unpacks the start of a gzip file, which can be a compressed SVG. Returns an empty array for a damaged file. */
+/**
+ * Unpacks the start of a gzip file, which can be a compressed SVG. Returns an empty array for a
+ * damaged file.
+ */
 function unpackHead(head: Uint8Array): Uint8Array {
   try {
     return gunzipSync(head.subarray(0, GZIP_HEAD_BYTES), {
@@ -102,7 +111,10 @@ function unpackHead(head: Uint8Array): Uint8Array {
   }
 }
 
-/** Checks for a general brand of HEIF images or sequences with `avif` or `avis` among the compatible brands. */
+/**
+ * Checks for a general brand of HEIF images or sequences with `avif` or `avis` among the compatible
+ * brands.
+ */
 function isAvifToo(head: Uint8Array): boolean {
   const box = Buffer.from(head.buffer, head.byteOffset, head.length);
   const brands = box.subarray(16, Math.min(box.readUInt32BE(0), 256)).toString('latin1');
@@ -112,7 +124,10 @@ function isAvifToo(head: Uint8Array): boolean {
   );
 }
 
-/** Starts of a ZIP, including documents in ZIP containers, and empty archives, which have no file header. */
+/**
+ * Starts of a ZIP, including documents in ZIP containers, and empty archives, which have no file
+ * header.
+ */
 const ZIP = ['PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08'];
 const TIFF = ['II*\0', 'MM\0*', 'II+\0', 'MM\0+'];
 
@@ -121,8 +136,9 @@ const startsWith = (head: Uint8Array, starts: readonly string[]): boolean =>
   starts.includes(Buffer.from(head.subarray(0, 4)).toString('latin1'));
 
 /**
- * Checks whether the first directory is that of a camera's raw format: a preview, or one with sub-directories. `file-type` takes
- * every TIFF with PrintIM (0xC4A5) for a raw image of a Sony camera, but cameras of other vendors write it to common TIFFs.
+ * Checks whether the first directory is that of a camera's raw format: a preview, or one with
+ * sub-directories. `file-type` takes every TIFF with PrintIM (0xC4A5) for a raw image of a Sony
+ * camera, but cameras of other vendors write it to common TIFFs.
  */
 async function isCameraRaw(head: Uint8Array): Promise<boolean> {
   const tiff = await TiffReader.open(bufferReader(Buffer.from(head)));
@@ -173,8 +189,8 @@ const FORMATS: Readonly<Record<InputType, Format>> = {
  * Repairs the file at `path` in place: what the tools would reject or misread.
  *
  * @returns the type of the repaired file: `png` for an icon whose best image is a PNG
- * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, CONVERSION_TIMEOUT for an SVG, DISK_FULL if the disk
- *   has no space for the repaired file
+ * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, CONVERSION_TIMEOUT
+ *   for an SVG, DISK_FULL if the disk has no space for the repaired file
  * @throws {HeaderTooComplexError} if the header takes too many reads
  */
 export async function repair(path: string, type: InputType, context: RepairContext): Promise<InputType> {
@@ -184,8 +200,9 @@ export async function repair(path: string, type: InputType, context: RepairConte
 }
 
 /**
- * Reads size, frames, colour and metadata from the header of the file at `path`. A damaged header is not an error:
- * fields are missing, and the tool that decodes the file reports the damage. The amount of reading is bounded for any content.
+ * Reads size, frames, colour and metadata from the header of the file at `path`. A damaged header
+ * is not an error: fields are missing, and the tool that decodes the file reports the damage. The
+ * amount of reading is bounded for any content.
  *
  * @throws {HeaderTooComplexError} if the header takes too many reads
  */

@@ -1,7 +1,7 @@
 /**
- * @module Reads the boxes of a JPEG 2000 file (ISO/IEC 15444-1, annex I) and its codestream header (annex A), and rewrites headers
- * that ImageMagick misreads: declares alpha and colours that the file leaves out, and divides sampling factors that all components
- * share.
+ * @module Reads the boxes of a JPEG 2000 file (ISO/IEC 15444-1, annex I) and its codestream header
+ * (annex A), and rewrites headers that ImageMagick misreads: declares alpha and colours that the
+ * file leaves out, and divides sampling factors that all components share.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { readColourSpace, readProfile } from './colour/icc.ts';
@@ -26,16 +26,24 @@ const METADATA: Readonly<Record<string, MetadataKind>> = {
   '33c7a4d2b81d4723a0baf1a3e097ad38': 'iptc',
 };
 
-/** Methods of a colour specification box (ISO/IEC 15444-1, I.5.3.3; 15444-2, M.11.7.2 for the last). */
+/**
+ * Methods of a colour specification box (ISO/IEC 15444-1, I.5.3.3; 15444-2, M.11.7.2 for the last).
+ */
 const METHODS = { enumerated: 1, profile: 2, anyProfile: 3 } as const;
 
 /** Enumerated colour spaces that ImageMagick converts correctly (ISO/IEC 15444-1, table I.10). */
 const JP2_COLOURS = { srgb: 16, grey: 17, sycc: 18 };
 
-/** Colour spaces of profiles that are converted. Those of CMYK and Lab would be applied to wrong channels. */
+/**
+ * Colour spaces of profiles that are converted. Those of CMYK and Lab would be applied to wrong
+ * channels.
+ */
 const PROFILE_SPACES = ['RGB ', 'GRAY'];
 
-/** Offset of the first component in a codestream. Each has three bytes: depth, and horizontal and vertical sampling factor. */
+/**
+ * Offset of the first component in a codestream. Each has three bytes: depth, and horizontal and
+ * vertical sampling factor.
+ */
 const SIZ_COMPONENTS_AT = 42;
 /** Maximum number of components whose sampling factors are read. */
 const MAX_COMPONENTS = 16;
@@ -65,7 +73,9 @@ interface Jp2Layout {
   readonly hasPalette: boolean;
   /** Whether the second and third component have fewer samples than the others. */
   readonly isSubsampled: boolean;
-  /** First colour specification by one of the methods that OpenJPEG knows. It ignores all others. */
+  /**
+   * First colour specification by one of the methods that OpenJPEG knows. It ignores all others.
+   */
   readonly colour?: Colour;
   readonly image: ImageFacts;
 }
@@ -169,7 +179,9 @@ function dimensionsOf(siz: Buffer, bits: number): ImageFacts {
   return { width, height, ...((x > 0 || y > 0) && { gridArea }), ...(bits > 8 && { deep: true }) };
 }
 
-/** Offsets in SIZ of the horizontal values; the vertical ones follow them (ISO/IEC 15444-1, A.5.1). */
+/**
+ * Offsets in SIZ of the horizontal values; the vertical ones follow them (ISO/IEC 15444-1, A.5.1).
+ */
 const GRID = { size: 8, origin: 16, tile: 24, tileOrigin: 32 } as const;
 
 /** Returns the area of the image on the reference grid. */
@@ -194,11 +206,15 @@ function countTiles(siz: Buffer): number {
 const SOT = 0xff90;
 const EOC = 0xffd9;
 
-/** Maximum number of segments before the tiles and of tile-parts, together. In a file with more, no tile counts as missing. */
+/**
+ * Maximum number of segments before the tiles and of tile-parts, together. In a file with more, no
+ * tile counts as missing.
+ */
 const MAX_TILE_PARTS = 2000;
 
 /**
- * Checks whether a tile has no data, although the codestream is complete. Decoders leave such a tile blank.
+ * Checks whether a tile has no data, although the codestream is complete. Decoders leave such a
+ * tile blank.
  *
  * @param start offset of the codestream
  * @param tiles number of tiles that its header states
@@ -220,12 +236,21 @@ async function lacksTiles(bytes: WindowReader, start: number, tiles: number): Pr
   return false;
 }
 
-/** Numbers of channels whose colours are grey or sRGB, with or without alpha, unless the file states others. */
+/**
+ * Numbers of channels whose colours are grey or sRGB, with or without alpha, unless the file states
+ * others.
+ */
 const WITH_DEFAULT_COLOURS: readonly number[] = [1, 2, 3, 4];
-/** Numbers of channels of which the last one is alpha. Writers such as Pillow omit the channel definition. */
+/**
+ * Numbers of channels of which the last one is alpha. Writers such as Pillow omit the channel
+ * definition.
+ */
 const WITH_ALPHA: readonly number[] = [2, 4];
 
-/** Maximum size of a header box to change. Only headers with large profiles, or malicious ones, are longer. */
+/**
+ * Maximum size of a header box to change. Only headers with large profiles, or malicious ones, are
+ * longer.
+ */
 const MAX_HEADER_BYTES = 4 * 1024 ** 2;
 
 /**
@@ -247,8 +272,8 @@ export async function repairJp2(target: RepairTarget): Promise<undefined> {
 }
 
 /**
- * Divides the reference grid by the factors that all components share. The samples stay the same. ImageMagick would take every
- * second sample of the first quarter.
+ * Divides the reference grid by the factors that all components share. The samples stay the same.
+ * ImageMagick would take every second sample of the first quarter.
  *
  * @returns the new SIZ, or undefined if it stays the same, or if the tiles cannot be divided
  */
@@ -275,7 +300,9 @@ function divideSampling({ bytes, factors }: Siz): Buffer | undefined {
 
 const gcd = (one: number, other: number): number => (other === 0 ? one : gcd(other, one % other));
 
-/** Returns the new header box, or everything before a bare codestream; undefined if nothing changes. */
+/**
+ * Returns the new header box, or everything before a bare codestream; undefined if nothing changes.
+ */
 async function rewriteHeader(file: FileHandle, layout: Jp2Layout, siz: Buffer): Promise<Buffer | undefined> {
   const { header, components = 0, image } = layout;
   const isWrong = layout.siz?.bytes !== siz;
@@ -319,8 +346,8 @@ const isKnown = ({ colour }: Pick<Jp2Layout, 'colour'>): boolean =>
   colour?.space === undefined || Object.values(JP2_COLOURS).includes(colour.space);
 
 /**
- * Returns the enumerated colour space that the header must state instead of its own; undefined to keep its own. Subsampled
- * components are sYCC, as in opj_decompress, whatever the header states.
+ * Returns the enumerated colour space that the header must state instead of its own; undefined to
+ * keep its own. Subsampled components are sYCC, as in opj_decompress, whatever the header states.
  */
 function missingColour(layout: Jp2Layout): number | undefined {
   const { colour, components = 0, hasPalette, isSubsampled } = layout;
@@ -333,8 +360,8 @@ function missingColour(layout: Jp2Layout): number | undefined {
 }
 
 /**
- * Replaces the colour specification. A profile by the method of JPX becomes one by the method of JP2, because OpenJPEG ignores
- * other methods.
+ * Replaces the colour specification. A profile by the method of JPX becomes one by the method of
+ * JP2, because OpenJPEG ignores other methods.
  */
 function replaceColour(boxes: readonly Box[], colour: number | undefined): Box[] {
   if (colour === undefined) return [...boxes];
@@ -349,7 +376,10 @@ function replaceColour(boxes: readonly Box[], colour: number | undefined): Box[]
 
 const enumerated = (colour: number): Buffer => Buffer.of(METHODS.enumerated, 0, 0, 0, 0, 0, colour);
 
-/** Returns for each channel its number, its type (0 for colour, 1 for alpha), and its colour (0 means all). */
+/**
+ * Returns for each channel its number, its type (0 for colour, 1 for alpha), and its colour (0
+ * means all).
+ */
 function channelDefinitions(components: number): Buffer {
   const alpha = components - 1;
   const rows = Array.from({ length: components }, (_, at) => (at === alpha ? [at, 1, 0] : [at, 0, at + 1]));

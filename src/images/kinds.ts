@@ -1,12 +1,19 @@
-/** @module All kinds of files that are rejected as an unsupported encoding: a clear error is better than a wrong image. */
+/**
+ * @module All kinds of files that are rejected as an unsupported encoding: a clear error is better
+ * than a wrong image.
+ */
 
-/** A kind of file that tools decode to a wrong image without an error, or not at all although it is valid. */
+/**
+ * A kind of file that tools decode to a wrong image without an error, or not at all although it is
+ * valid.
+ */
 export interface KindRow {
   /** Names the kind in the error message: "FILE uses an unsupported encoding (…)". */
   readonly label: string;
   /**
-   * When it is rejected: with these major versions of ImageMagick, which misread it; always, since no tool shows it correctly; or only if
-   * its conversion fails, since some versions of the libraries decode it.
+   * When it is rejected: with these major versions of ImageMagick, which misread it; always, since
+   * no tool shows it correctly; or only if its conversion fails, since some versions of the
+   * libraries decode it.
    */
   readonly refused: readonly (6 | 7)[] | 'always' | 'on failure';
 }
@@ -16,10 +23,12 @@ const BOTH = [6, 7] as const;
 const rows = <Name extends string>(kinds: Readonly<Record<Name, KindRow>>) => kinds;
 
 /**
- * The kinds, measured with ImageMagick 6.9.11-60 and 7.1.1-43. The readers beside this file recognize them by the header.
+ * The kinds, measured with ImageMagick 6.9.11-60 and 7.1.1-43. The readers beside this file
+ * recognize them by the header.
  *
- * `fixtures/traps/` has a file of each kind that a version of ImageMagick misreads, with its name. The tests check for every row and
- * version that it is still misread. If they fail with a newer ImageMagick, remove the version from the row.
+ * `fixtures/traps/` has a file of each kind that a version of ImageMagick misreads, with its name.
+ * The tests check for every row and version that it is still misread. If they fail with a newer
+ * ImageMagick, remove the version from the row.
  */
 export const KINDS = rows({
   'old-jpeg': { label: 'old-style JPEG in a TIFF', refused: [6] },

@@ -1,6 +1,7 @@
 /**
- * @module Compares two pictures of samples: how much alike they look, with the structural similarity (SSIM) of their luma in small
- * windows, and the mean colours of these. Most of a screenshot is flat and always alike, so the worst windows count besides the mean.
+ * @module Compares two pictures of samples: how much alike they look, with the structural
+ * similarity (SSIM) of their luma in small windows, and the mean colours of these. Most of a
+ * screenshot is flat and always alike, so the worst windows count besides the mean.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
@@ -31,7 +32,10 @@ export interface Samples {
   readonly data: Uint8Array;
 }
 
-/** Share of the windows that can look worse than {@link Likeness.low}: a line of text in a screenshot has more. */
+/**
+ * Share of the windows that can look worse than {@link Likeness.low}: a line of text in a
+ * screenshot has more.
+ */
 const LOW_SHARE = 0.02;
 const MAX_FEW_COLOURS = 256;
 /** Side of an area in windows, and the distance of two areas: 64 and 32 pixels. */
@@ -44,7 +48,10 @@ const C1 = 6.5025;
 const C2 = 58.5225;
 /** Square of the distance of the mean colours of a window (Cb and Cr) that halves its likeness. */
 const CHROMA_HALF = 475;
-/** Variance of the luma of a window below which steps beside it are visible as blocks, such as in a blurred background. */
+/**
+ * Variance of the luma of a window below which steps beside it are visible as blocks, such as in a
+ * blurred background.
+ */
 const SMOOTH_VARIANCE = 8;
 /** Difference of the mean luma or colours of such a window that a conversion to YCbCr can cause. */
 const ROUNDING = 1;
@@ -106,7 +113,8 @@ function readSamples(path: string): Samples {
 }
 
 /**
- * Compares two pictures. Those with transparency are composited over white and over black, and the worse values count.
+ * Compares two pictures. Those with transparency are composited over white and over black, and the
+ * worse values count.
  *
  * @throws {Error} if the sizes differ
  */
@@ -196,7 +204,10 @@ function addRow(sums: Int32Array, first: number, rowA: Uint8Array, rowB: Uint8Ar
   }
 }
 
-/** Creates a function that returns a row in red, green and blue, over a grey. The same memory is used for each. */
+/**
+ * Creates a function that returns a row in red, green and blue, over a grey. The same memory is
+ * used for each.
+ */
 function toRows({ width, channels, data }: Samples, grey: number): (y: number) => Uint8Array {
   if (channels === 3) return (y) => data.subarray(y * width * 3, (y + 1) * width * 3);
   const row = new Uint8Array(width * 3);

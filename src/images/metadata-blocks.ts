@@ -12,7 +12,10 @@ import { contentName } from './jxl.ts';
 import { kindOfChunk, readMetadataChunk } from './png/png-text.ts';
 import { TAG } from './tiff/tiff.ts';
 
-/** Maximum bytes of a block to read. XMP with a thumbnail or a history can have as many; the fields take a few hundred. */
+/**
+ * Maximum bytes of a block to read. XMP with a thumbnail or a history can have as many; the fields
+ * take a few hundred.
+ */
 export const MAX_BLOCK_BYTES = 256 * 1024;
 
 /** Metadata in a file. */
@@ -28,7 +31,10 @@ export interface Source {
   readonly file: ByteReader;
 }
 
-/** Metadata in segments, by their marker and first bytes (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in resources of Photoshop). */
+/**
+ * Metadata in segments, by their marker and first bytes (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in
+ * resources of Photoshop).
+ */
 export const SEGMENTS = [
   { kind: 'exif', marker: 0xe1, name: 'Exif\0\0' },
   { kind: 'xmp', marker: 0xe1, name: 'http://ns.adobe.com/xap/1.0/\0' },
@@ -44,8 +50,8 @@ const KINDS: Readonly<Record<string, MetadataKind>> = {
 };
 
 /**
- * Yields the blocks of a file in its order. TIFF has its EXIF in its own directories, which are no block. The metadata of other types
- * than those in the table is not read.
+ * Yields the blocks of a file in its order. TIFF has its EXIF in its own directories, which are no
+ * block. The metadata of other types than those in the table is not read.
  */
 export async function* metadataBlocks(type: InputType, source: Source): AsyncGenerator<Block> {
   yield* BLOCKS[type]?.(source) ?? [];
@@ -113,7 +119,10 @@ async function* heifBlocks({ file }: Source): AsyncGenerator<Block> {
   }
 }
 
-/** Returns EXIF without the offset of its TIFF header, which precedes it in HEIF and JPEG XL (ISO/IEC 18181-2, 9.1). */
+/**
+ * Returns EXIF without the offset of its TIFF header, which precedes it in HEIF and JPEG XL
+ * (ISO/IEC 18181-2, 9.1).
+ */
 const afterOffset = (block: Buffer | undefined): Buffer | undefined =>
   block && block.length >= 4 ? block.subarray(4 + block.readUInt32BE(0)) : undefined;
 

@@ -1,4 +1,7 @@
-/** @module Reads the header and resources of a PSD, and repairs it (Adobe Photoshop File Formats Specification, 2019). */
+/**
+ * @module Reads the header and resources of a PSD, and repairs it (Adobe Photoshop File Formats
+ * Specification, 2019).
+ */
 
 import { readProfile } from './colour/icc.ts';
 import {
@@ -81,7 +84,10 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-/** Offsets of the sections after the header and the table of colours. The first two start with their length. */
+/**
+ * Offsets of the sections after the header and the table of colours. The first two start with their
+ * length.
+ */
 interface Sections {
   readonly resources: number;
   readonly layers: number;
@@ -108,7 +114,10 @@ interface LayerList {
   readonly hasAlpha: boolean;
 }
 
-/** Blocks with the layers of files of 16 and 32 bits per channel, and empty blocks of a merged image with transparency. */
+/**
+ * Blocks with the layers of files of 16 and 32 bits per channel, and empty blocks of a merged image
+ * with transparency.
+ */
 const LAYER_BLOCKS = ['Layr', 'Lr16', 'Lr32'];
 const ALPHA_BLOCKS = ['Mtrn', 'Mt16', 'Mt32'];
 /** Other blocks whose length has 8 bytes in a PSB (section "Additional Layer Information"). */
@@ -127,8 +136,8 @@ const LONG_BLOCKS = [
 const BLOCK_HEAD_BYTES = 8;
 
 /**
- * Finds the layers: in their list, or, as Photoshop writes those of 16 bits per channel, in a block behind the empty list and the mask
- * of all layers.
+ * Finds the layers: in their list, or, as Photoshop writes those of 16 bits per channel, in a block
+ * behind the empty list and the mask of all layers.
  */
 async function findLayers(bytes: WindowReader, sections: Sections): Promise<LayerList> {
   const { layers, merged, lengthBytes } = sections;
@@ -163,7 +172,8 @@ async function lengthAt(bytes: WindowReader, offset: number, width: 4 | 8 = 4): 
 }
 
 /**
- * Reads the image resources. Each has a signature, an ID, a name, a length and data; name and data are padded to even.
+ * Reads the image resources. Each has a signature, an ID, a name, a length and data; name and data
+ * are padded to even.
  */
 async function readResources(bytes: WindowReader, start: number, end: number): Promise<ImageFacts> {
   const metadata = new Set<MetadataKind>();
@@ -195,8 +205,8 @@ async function readResources(bytes: WindowReader, start: number, end: number): P
 }
 
 /**
- * Reads the index of a transparent colour at an offset, and that colour from the table of an indexed image: 256 reds, then greens, then
- * blues.
+ * Reads the index of a transparent colour at an offset, and that colour from the table of an
+ * indexed image: 256 reds, then greens, then blues.
  *
  * @returns undefined if the image has no such table
  */
@@ -210,7 +220,8 @@ async function readTableColour(bytes: WindowReader, at: number): Promise<string 
 }
 
 /**
- * Repairs a PSD that ImageMagick would reject or show wrongly: hides its layers, and extra channels of the merged image.
+ * Repairs a PSD that ImageMagick would reject or show wrongly: hides its layers, and extra channels
+ * of the merged image.
  *
  * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input
  */
@@ -224,8 +235,9 @@ export async function repairPsd(target: RepairTarget): Promise<undefined> {
 }
 
 /**
- * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts layers as frames and
- * rejects too many. A file with more layers than Photoshop allows is not changed, and is rejected later.
+ * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts
+ * layers as frames and rejects too many. A file with more layers than Photoshop allows is not
+ * changed, and is rejected later.
  */
 async function hideLayers({ file }: RepairTarget, { count, at }: LayerList): Promise<void> {
   const one = Buffer.alloc(2);
@@ -236,13 +248,17 @@ async function hideLayers({ file }: RepairTarget, { count, at }: LayerList): Pro
 /** Maximum number of channels, and maximum number of rows of an image that can be converted. */
 const MAX_CHANNELS = 56;
 const MAX_ROWS = 65_535;
-/** Compressions of the merged image: none, and PackBits, which lists the length of each row of each channel first. */
+/**
+ * Compressions of the merged image: none, and PackBits, which lists the length of each row of each
+ * channel first.
+ */
 const COMPRESSION = { none: 0, packBits: 1 } as const;
 
 /**
- * Removes channels of the merged image that are neither colours nor transparency, such as spot colours: ImageMagick 6 would use one
- * as the transparency of greys, and 7 would write them to a TIFF. Gives indexed colours the three channels that 6 requires. Duotones
- * become the greys as which they are shown, because 7 ignores their transparency. Does not change an incomplete file.
+ * Removes channels of the merged image that are neither colours nor transparency, such as spot
+ * colours: ImageMagick 6 would use one as the transparency of greys, and 7 would write them to a
+ * TIFF. Gives indexed colours the three channels that 6 requires. Duotones become the greys as
+ * which they are shown, because 7 ignores their transparency. Does not change an incomplete file.
  */
 async function hideExtraChannels(
   target: RepairTarget,
@@ -279,7 +295,10 @@ async function hideExtraChannels(
   await replaceContent(target, content(), size);
 }
 
-/** Returns the indices of the channels that a repaired file has; none if ImageMagick does not decode the mode. */
+/**
+ * Returns the indices of the channels that a repaired file has; none if ImageMagick does not decode
+ * the mode.
+ */
 function shownChannels(mode: number, hasAlpha: boolean): number[] {
   if (mode === MODE.indexed) return [0, 0, 0];
   const colours = SPACES[mode];
@@ -298,7 +317,8 @@ interface StoredChannel {
 /**
  * Finds the channels of the merged image, which starts at `merged`.
  *
- * @returns undefined if the file does not contain all of them, or if they are compressed in a way that Photoshop does not use
+ * @returns undefined if the file does not contain all of them, or if they are compressed in a way
+ *   that Photoshop does not use
  */
 async function findChannels(
   { file }: RepairTarget,

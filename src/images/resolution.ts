@@ -1,14 +1,20 @@
 /** @module The resolution that a file states, in pixels per inch. */
 import type { ImageFacts } from './image-info.ts';
 
-/** Range of the resolutions that are used. Others, such as 1 or 0, are placeholders of programs that know none. */
+/**
+ * Range of the resolutions that are used. Others, such as 1 or 0, are placeholders of programs that
+ * know none.
+ */
 const MIN_RESOLUTION = 30;
 const MAX_RESOLUTION = 2400;
 
 /** Units of a resolution: an inch, or a part of a metre, in inches. */
 export const UNIT = { inch: 1, centimetre: 2.54, metre: 0.0254 } as const;
 
-/** Half of a pixel per metre, in pixels per inch: PNG and BMP round to these, so that 300 is 299.9994 and 72 is 72.009. */
+/**
+ * Half of a pixel per metre, in pixels per inch: PNG and BMP round to these, so that 300 is
+ * 299.9994 and 72 is 72.009.
+ */
 const ROUNDING = 0.0128;
 
 /**
@@ -16,8 +22,8 @@ const ROUNDING = 0.0128;
  *
  * @param x pixels across in a unit
  * @param y pixels down in a unit
- * @param unit factor that makes them pixels per inch; see {@link UNIT}. For {@link UNIT.metre}, whole numbers of pixels per inch are
- *   restored.
+ * @param unit factor that makes them pixels per inch; see {@link UNIT}. For {@link UNIT.metre},
+ *   whole numbers of pixels per inch are restored.
  * @returns no property if the unit is not known, or if a number is less than 30 or more than 2400
  */
 export function resolutionOf(

@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { serviceErrorFrom, type TimeLimit } from '../tables/errors.ts';
 
-/** Number of threads: with the second one, the work for another client does not wait for one that takes long. */
+/**
+ * Number of threads: with the second one, the work for another client does not wait for one that
+ * takes long.
+ */
 const THREADS = 2;
 
 /** Time after the last request until a thread ends, in ms. */
@@ -13,8 +16,9 @@ const IDLE_MS = 20_000;
 type Work<Q, A> = (request: Q, label: string) => Promise<A>;
 
 /**
- * Creates a function that works in {@link THREADS} threads, each time in the one with the fewest requests. The callers decide on the
- * order: each thread takes its requests in the order of the calls.
+ * Creates a function that works in {@link THREADS} threads, each time in the one with the fewest
+ * requests. The callers decide on the order: each thread takes its requests in the order of the
+ * calls.
  *
  * @param createWork creates the function of one thread
  */
@@ -30,13 +34,16 @@ export function shareThreads<Q, A>(createWork: () => Work<Q, A>): Work<Q, A> {
 }
 
 /**
- * Creates a function that sends requests to a thread, one after another. The thread starts with the first request, and ends some time
- * after the last one, since it keeps memory of large ones. The process can end while the thread waits.
+ * Creates a function that sends requests to a thread, one after another. The thread starts with the
+ * first request, and ends some time after the last one, since it keeps memory of large ones. The
+ * process can end while the thread waits.
  *
- * @param program program of the thread, which responds to each request with the answer, or with an error
+ * @param program program of the thread, which responds to each request with the answer, or with an
+ *   error
  * @param limit time limit of one request
- * @returns a function that throws ServiceErrors: CONVERSION_TIMEOUT if a request takes longer than the limit, and OVERLOADED if the
- *   thread cannot start, or ends, because files or memory are exhausted
+ * @returns a function that throws ServiceErrors: CONVERSION_TIMEOUT if a request takes longer than
+ *   the limit, and OVERLOADED if the thread cannot start, or ends, because files or memory are
+ *   exhausted
  */
 export function createThread<Q, A>(program: URL, limit: TimeLimit): Work<Q, A> {
   let thread: Worker | undefined;

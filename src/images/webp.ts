@@ -15,7 +15,9 @@ import {
 
 /** Delay that viewers use for a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
-/** Bits in the flags of the VP8X chunk. That of alpha is also in the fifth byte of a lossless image. */
+/**
+ * Bits in the flags of the VP8X chunk. That of alpha is also in the fifth byte of a lossless image.
+ */
 export const WEBP_FLAGS = { animation: 0x02, xmp: 0x04, exif: 0x08, alpha: 0x10 } as const;
 /** Reserved bits of the flags. libwebp rejects an animation with one of these. */
 const RESERVED = 0xc1;
@@ -69,7 +71,8 @@ export async function readWebp(bytes: WindowReader): Promise<ImageFacts> {
   if (isEmpty) return { ...info, contradictory: true };
   if (!firstFrame) return transparent ? info : { ...info, opaque: true };
   const covers = firstFrame.width === info.width && firstFrame.height === info.height;
-  // The tools ignore the profile and EXIF of an animated WebP, and viewers do not rotate animations.
+  // The tools ignore the profile and EXIF of an animated WebP, and viewers do not rotate
+  // animations.
   const { orientation, ...rest } = info;
   return {
     ...rest,
@@ -84,7 +87,9 @@ function hasAlpha(name: string, head: Buffer): boolean {
   return name === 'VP8L' ? ((head[4] ?? WEBP_FLAGS.alpha) & WEBP_FLAGS.alpha) !== 0 : name === 'ALPH';
 }
 
-/** Reads the canvas size, or the image size of a simple file (sections 2.5 to 2.7; RFC 6386, 9.1). */
+/**
+ * Reads the canvas size, or the image size of a simple file (sections 2.5 to 2.7; RFC 6386, 9.1).
+ */
 function sizeOf(name: string, head: Buffer): ImageFacts {
   if (name === 'VP8X' && head.length >= 10) return { width: u24(head, 4) + 1, height: u24(head, 7) + 1 };
   if (name === 'VP8 ' && head.length >= 10) {
@@ -111,7 +116,10 @@ function areaOf(head: Buffer): Area {
   return { x: u24(head, 0) * 2, y: u24(head, 3) * 2, width: u24(head, 6) + 1, height: u24(head, 9) + 1 };
 }
 
-/** Returns the offset of a frame and the size of its image, or undefined if libwebp finds no image in it. */
+/**
+ * Returns the offset of a frame and the size of its image, or undefined if libwebp finds no image
+ * in it.
+ */
 async function readFrameArea(bytes: WindowReader, { offset, end }: Part): Promise<Area | undefined> {
   const { x, y } = areaOf(await bytes.read(offset, 16));
   const alphaOrImage = await bytes.read(offset + 16, 8);
@@ -149,8 +157,9 @@ function isInside(frame: Area | undefined, { width = 0, height = 0 }: ImageFacts
 const MAX_CHUNKS_BEFORE_FRAME = 16;
 
 /**
- * Cuts the animation at `path` after its first frame (section 2.7), if only that one is converted. ImageMagick would decode
- * all frames, and reject the file if a later one is damaged. A file that ends within the first frame is not changed.
+ * Cuts the animation at `path` after its first frame (section 2.7), if only that one is converted.
+ * ImageMagick would decode all frames, and reject the file if a later one is damaged. A file that
+ * ends within the first frame is not changed.
  */
 export function cutAfterFirstFrame(path: string): Promise<void> {
   return withFile(path, 'r+', async (file) => {

@@ -1,6 +1,7 @@
 /**
- * @module Changes XMP in place, so that it does not state what is not true of a result: a gain map that is gone (Adobe's gain map
- * specification, 1.0; Google's Ultra HDR image format, 1.1), or the size of a panorama (Google's Photo Sphere XMP metadata).
+ * @module Changes XMP in place, so that it does not state what is not true of a result: a gain map
+ * that is gone (Adobe's gain map specification, 1.0; Google's Ultra HDR image format, 1.1), or the
+ * size of a panorama (Google's Photo Sphere XMP metadata).
  */
 import type { Scale } from './image-info.ts';
 import { applyEdits, type Edit, scanMarkup, type Tag } from './svg/svg-markup.ts';
@@ -12,13 +13,19 @@ export const XMP_NAMESPACES = {
   panorama: 'http://ns.google.com/photos/1.0/panorama/',
 } as const;
 
-/** Sides of a panorama in pixels, by the axis to which they belong. Other properties are angles and counts. */
+/**
+ * Sides of a panorama in pixels, by the axis to which they belong. Other properties are angles and
+ * counts.
+ */
 const SIDES = [
   ['x', /(Width|Left)(Pixels)?$/],
   ['y', /(Height|Top)(Pixels)?$/],
 ] as const;
 
-/** Maximum size of a packet in bytes, and maximum number of its tags. Real ones have a few kilobytes, and fewer than a hundred tags. */
+/**
+ * Maximum size of a packet in bytes, and maximum number of its tags. Real ones have a few
+ * kilobytes, and fewer than a hundred tags.
+ */
 const MAX_BYTES = 256 * 1024;
 const MAX_TAGS = 2000;
 
@@ -30,11 +37,13 @@ interface Property extends Pick<Edit, 'start' | 'end'> {
 }
 
 /**
- * Removes the declaration of a gain map, and the list of the images behind the picture. Scales the sizes of a panorama, or removes
- * its description if its sizes cannot be scaled. The length stays: what is removed becomes spaces.
+ * Removes the declaration of a gain map, and the list of the images behind the picture. Scales the
+ * sizes of a panorama, or removes its description if its sizes cannot be scaled. The length stays:
+ * what is removed becomes spaces.
  *
  * @param xmp a packet of one byte per character, after any header. It is changed.
- * @param scale factors by which the whole picture is resized; undefined if the results do not show all of it, or have several sizes
+ * @param scale factors by which the whole picture is resized; undefined if the results do not show
+ *   all of it, or have several sizes
  */
 export function correctXmp(xmp: Buffer, scale: Scale | undefined): void {
   const isConcerned = Object.values(XMP_NAMESPACES).some((namespace) => xmp.includes(namespace));
@@ -68,7 +77,10 @@ function withoutNested(edits: readonly Edit[]): Edit[] {
     });
 }
 
-/** Returns the change of a side in pixels; undefined for other properties. A longer number makes the text longer. */
+/**
+ * Returns the change of a side in pixels; undefined for other properties. A longer number makes the
+ * text longer.
+ */
 function scaleSide(text: string, { name, value, end }: Property, scale: Scale): Edit | undefined {
   const [axis] = SIDES.find(([, pattern]) => pattern.test(name)) ?? [];
   const stated = text.slice(value.start, value.end).trim();

@@ -7,7 +7,10 @@ export interface Command {
   readonly args: readonly string[];
   /** The job's folder: the working directory, and the only place for temporary files. */
   readonly cwd: string;
-  /** Names of the only files in `cwd` that the program can write. Without them, it can make files there. */
+  /**
+   * Names of the only files in `cwd` that the program can write. Without them, it can make files
+   * there.
+   */
   readonly outputs?: readonly string[] | undefined;
   /** Maximum number of files in `cwd`. */
   readonly maxNames?: number;
@@ -25,21 +28,31 @@ export interface Command {
   readonly deflateLevel?: number;
   /** Time limit, in ms. */
   readonly timeoutMs: number;
-  /** Limit of the processor time, in s. Defaults to one that exceeds the time limit, and cannot exceed it. Needs the sandbox. */
+  /**
+   * Limit of the processor time, in s. Defaults to one that exceeds the time limit, and cannot
+   * exceed it. Needs the sandbox.
+   */
   readonly cpuSeconds?: number;
-  /** Limit of the address space, in bytes. Defaults to the limit of the sandbox, and cannot exceed it. */
+  /**
+   * Limit of the address space, in bytes. Defaults to the limit of the sandbox, and cannot exceed
+   * it.
+   */
   readonly memoryBytes?: number;
   /** Cancels the command. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Maximum length of the arguments of a command, as {@link countArgumentBytes} counts it: execve(2) permits 2 MiB, a quarter of the
- * usual stack, for arguments and environment. `MAX_REQUEST` and `MAX_WORDS` in fork-server.c permit as much.
+ * Maximum length of the arguments of a command, as {@link countArgumentBytes} counts it: execve(2)
+ * permits 2 MiB, a quarter of the usual stack, for arguments and environment. `MAX_REQUEST` and
+ * `MAX_WORDS` in fork-server.c permit as much.
  */
 export const MAX_ARGUMENT_BYTES = 1_900_000;
 
-/** Returns the bytes that arguments take: as the kernel counts them, their text, a NUL and a pointer of 8 bytes each. */
+/**
+ * Returns the bytes that arguments take: as the kernel counts them, their text, a NUL and a pointer
+ * of 8 bytes each.
+ */
 export const countArgumentBytes = (args: readonly string[]): number =>
   args.reduce((total, arg) => total + Buffer.byteLength(arg) + 9, 0);
 
@@ -56,10 +69,16 @@ export interface Output {
  */
 export type RunCommand = (command: Command) => Promise<Output>;
 
-/** Maximum size of each captured stream, in bytes. A damaged file can cause an endless number of warnings. */
+/**
+ * Maximum size of each captured stream, in bytes. A damaged file can cause an endless number of
+ * warnings.
+ */
 export const MAX_OUTPUT_BYTES = 64 * 1024;
 
-/** Reason why a command did not succeed. `files`: it wrote too many. `spawn-failed`: the program did not start. */
+/**
+ * Reason why a command did not succeed. `files`: it wrote too many. `spawn-failed`: the program did
+ * not start.
+ */
 export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'files' | 'spawn-failed';
 
 /** Known details of a failed command. */
@@ -91,7 +110,10 @@ export class CommandError extends Error {
     this.signal = signal;
   }
 
-  /** Standard error of the command. It is a getter so that loggers do not serialize it: it may quote image content. */
+  /**
+   * Standard error of the command. It is a getter so that loggers do not serialize it: it may quote
+   * image content.
+   */
   get stderr(): string {
     return this.#stderr;
   }
@@ -106,8 +128,8 @@ export type KillReason = (typeof KILL_REASONS)[number];
 const LIMITS: Readonly<Record<string, KillReason>> = { SIGXCPU: 'cpu_time', SIGXFSZ: 'file_size' };
 
 /**
- * Returns why a tool was killed, or `undefined` when it exited or never started. `signal` is a crash, or a kill from
- * outside the service.
+ * Returns why a tool was killed, or `undefined` when it exited or never started. `signal` is a
+ * crash, or a kill from outside the service.
  */
 export function killReason({ reason, signal }: CommandError): KillReason | undefined {
   if (reason === 'timeout' || reason === 'cancelled') return reason;

@@ -1,6 +1,6 @@
 /**
- * @module Checks that the policy and the seccomp filters in `assets/` are complete, writes ImageMagick policies that permit more,
- * and checks that a policy is enforced.
+ * @module Checks that the policy and the seccomp filters in `assets/` are complete, writes
+ * ImageMagick policies that permit more, and checks that a policy is enforced.
  */
 import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -44,8 +44,9 @@ export interface Grant {
 const END = '</policymap>';
 
 /**
- * Copies the policy in `from` to `to`, and adds rights at its end, since the last matching rule applies. ImageMagick
- * reads both policies, so if the copy is missing, the original still denies everything else.
+ * Copies the policy in `from` to `to`, and adds rights at its end, since the last matching rule
+ * applies. ImageMagick reads both policies, so if the copy is missing, the original still denies
+ * everything else.
  *
  * @param from the folder that contains `ImageMagick/policy.xml`
  * @param to the folder to create
@@ -70,7 +71,10 @@ export const ONE_PIXEL = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==',
   'base64',
 );
-/** Lines of `-list resource`, in versions 6 and 7, when both the policy and the environment of the service apply. */
+/**
+ * Lines of `-list resource`, in versions 6 and 7, when both the policy and the environment of the
+ * service apply.
+ */
 const expectedLimits = (limits: MagickLimits): RegExp[] => [
   new RegExp(`^\\s*Width: (?:${limits.side}|${(limits.side / 1000).toPrecision(3)}K)P$`, 'm'),
   /^\s*Disk: 0B$/m,
@@ -81,9 +85,9 @@ const PROBE_TIMEOUT_MS = 10_000;
 /**
  * Checks whether ImageMagick enforces the policy that `run` passes in its environment.
  *
- * ImageMagick fails open: when it cannot find or read a policy, it silently applies only the policy of the system. So
- * this function runs the program three times: with an operation that only the policy of the service forbids, with one
- * that it permits, and with a listing of its limits.
+ * ImageMagick fails open: when it cannot find or read a policy, it silently applies only the policy
+ * of the system. So this function runs the program three times: with an operation that only the
+ * policy of the service forbids, with one that it permits, and with a listing of its limits.
  *
  * @param folder an empty folder, which receives the files of the check
  * @param toolLimits the limits that ImageMagick must report

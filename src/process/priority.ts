@@ -1,11 +1,14 @@
-/** @module Lowers the priority of what works for one client below that of the event loop, which serves all clients. */
+/**
+ * @module Lowers the priority of what works for one client below that of the event loop, which
+ * serves all clients.
+ */
 import { writeFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 
 /**
- * Nice value of tools and threads: see sched(7). Jobs of fork servers have the same one (`NICENESS` in fork-server.c). The event loop
- * then gets three times the time of a tool on the same processor. With a much higher value, a container would get less of a processor
- * that it shares with others.
+ * Nice value of tools and threads: see sched(7). Jobs of fork servers have the same one (`NICENESS`
+ * in fork-server.c). The event loop then gets three times the time of a tool on the same processor.
+ * With a much higher value, a container would get less of a processor that it shares with others.
  */
 export const NICENESS = 5;
 
@@ -15,8 +18,9 @@ export function lowerThreadPriority(): void {
 }
 
 /**
- * Lowers the priority of a program that has a session of its own. Linux can share processors between sessions first (autogroup
- * scheduling), so this lowers the priority of the session, too. Without privileges, the kernel permits that ten times a second.
+ * Lowers the priority of a program that has a session of its own. Linux can share processors
+ * between sessions first (autogroup scheduling), so this lowers the priority of the session, too.
+ * Without privileges, the kernel permits that ten times a second.
  */
 export function lowerSessionPriority(pid: number): void {
   lowerPriority(pid);

@@ -1,6 +1,7 @@
 /**
- * @module Runs each command in a new process: in a fork server of its program, or by starting the program. Each has its own
- * environment, limits of time and other resources, and is killed as a whole.
+ * @module Runs each command in a new process: in a fork server of its program, or by starting the
+ * program. Each has its own environment, limits of time and other resources, and is killed as a
+ * whole.
  */
 import { lstatSync } from 'node:fs';
 import { opendir } from 'node:fs/promises';
@@ -24,7 +25,10 @@ import { startOnce } from './start.ts';
 /** Returns the limits and rights of a command. */
 export type Confine = (command: Command) => Confinement;
 
-/** Maximum number of files that a tool can have open. The limit of this process must not be lower (setrlimit(2)). */
+/**
+ * Maximum number of files that a tool can have open. The limit of this process must not be lower
+ * (setrlimit(2)).
+ */
 export const TOOL_OPEN_FILES = 64;
 
 /** Limits and rights of all commands in a sandbox. */
@@ -68,7 +72,10 @@ export interface RunnerDeps extends EnvironmentOptions {
   readonly servers?: ForkServers | undefined;
 }
 
-/** Creates a function that runs each command in a new process and kills it when its time limit expires. */
+/**
+ * Creates a function that runs each command in a new process and kills it when its time limit
+ * expires.
+ */
 export function createRunner(deps: RunnerDeps): RunCommand {
   return async (command) => {
     if (command.signal?.aborted)
@@ -94,7 +101,10 @@ export function createRunner(deps: RunnerDeps): RunCommand {
   };
 }
 
-/** Creates a function that runs programs on no image of a client. Under the policy, ImageMagick 6 would list no formats. */
+/**
+ * Creates a function that runs programs on no image of a client. Under the policy, ImageMagick 6
+ * would list no formats.
+ */
 export const createProbeRunner = (searchPath: string): RunCommand =>
   createRunner({ searchPath, policyFolder: '/nonexistent' });
 
@@ -125,13 +135,16 @@ function killOnTimeout({ timeoutMs, signal }: Command, stop: (reason: FailureRea
 
 /** Minimum time between two checks of a folder, in ms. */
 const QUOTA_INTERVAL_MS = 200;
-/** Number of files after which a check waits for the next turn of the event loop. Each takes 6 µs. */
+/**
+ * Number of files after which a check waits for the next turn of the event loop. Each takes 6 µs.
+ */
 const NAMES_PER_TURN = 64;
 
 /**
- * Checks the folder of a command repeatedly, and calls `onExceeded` if it has too many files or bytes: an attacker who controls a tool
- * could fill the disk, or make millions of files. A check ends at the first file that is too much, and the time between two checks
- * grows with the files, so that they take about 3% of the time at most.
+ * Checks the folder of a command repeatedly, and calls `onExceeded` if it has too many files or
+ * bytes: an attacker who controls a tool could fill the disk, or make millions of files. A check
+ * ends at the first file that is too much, and the time between two checks grows with the files, so
+ * that they take about 3% of the time at most.
  *
  * @returns a function that ends the checks
  */
@@ -152,7 +165,10 @@ function enforceQuota({ cwd, maxBytes, maxNames }: Command, onExceeded: () => vo
   };
 }
 
-/** Returns the number of files in a folder, or infinity if they have too many bytes. Stops when a limit is exceeded. */
+/**
+ * Returns the number of files in a folder, or infinity if they have too many bytes. Stops when a
+ * limit is exceeded.
+ */
 async function countNames(folder: string, maxNames: number, maxBytes: number): Promise<number> {
   let [names, bytes] = [0, 0];
   try {
@@ -169,7 +185,10 @@ async function countNames(folder: string, maxNames: number, maxBytes: number): P
   return names;
 }
 
-/** Logs the output of failed tools at level debug, because it can quote the content of images, and reports kills. */
+/**
+ * Logs the output of failed tools at level debug, because it can quote the content of images, and
+ * reports kills.
+ */
 export function reportFailures(
   run: RunCommand,
   log: Logger,
@@ -189,8 +208,8 @@ export function reportFailures(
 /** Exit status of a job that could not be confined: `EXIT_NOT_CONFINED` in fork-server.c. */
 const EXIT_NOT_CONFINED = 126;
 /**
- * Exit status 127: either abort(3) in a sandbox that forbids signals, or a dynamic linker that misses a library or a
- * symbol, which explains itself on standard error.
+ * Exit status 127: either abort(3) in a sandbox that forbids signals, or a dynamic linker that
+ * misses a library or a symbol, which explains itself on standard error.
  */
 const EXIT_NOT_FOUND_OR_ABORTED = 127;
 const LOADER_ERROR = /loading shared librar|symbol lookup error|relocat|not found|no such file/im;
@@ -226,12 +245,16 @@ export interface MagickLimits {
 const MIB = 1024 ** 2;
 
 /**
- * Lets glibc ask for pages of 2 MiB, where the kernel offers them on request (`madvise`). Each small page costs 0.5 µs or more when
- * it is first touched: converting 3 megapixels from JPEG to JPEG takes 61 ms instead of 71 ms.
+ * Lets glibc ask for pages of 2 MiB, where the kernel offers them on request (`madvise`). Each
+ * small page costs 0.5 µs or more when it is first touched: converting 3 megapixels from JPEG to
+ * JPEG takes 61 ms instead of 71 ms.
  */
 export const LARGE_PAGES = { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1' };
 
-/** Tunes how glibc allocates memory for images. Up to 64 MiB of freed memory stay in the process, for its next allocations. */
+/**
+ * Tunes how glibc allocates memory for images. Up to 64 MiB of freed memory stay in the process,
+ * for its next allocations.
+ */
 const MEMORY = {
   ...LARGE_PAGES,
   MALLOC_MMAP_THRESHOLD_: String(32 * MIB),
@@ -241,9 +264,9 @@ const MEMORY = {
 /**
  * Returns the environment of a command, which inherits no variable except `PATH`.
  *
- * ImageMagick takes rights from the policy that it reads last, and limits from the one that it reads first. So
- * `XDG_CONFIG_HOME` and `MAGICK_CONFIGURE_PATH` both point to the policy folder. `HOME` must not be a folder that a job
- * can write to.
+ * ImageMagick takes rights from the policy that it reads last, and limits from the one that it
+ * reads first. So `XDG_CONFIG_HOME` and `MAGICK_CONFIGURE_PATH` both point to the policy folder.
+ * `HOME` must not be a folder that a job can write to.
  */
 export function environmentOf(
   { searchPath, policyFolder, grantsFolder = policyFolder, limits }: EnvironmentOptions,
@@ -275,7 +298,10 @@ export function environmentOf(
   };
 }
 
-/** Returns the limit of ImageMagick's image list. While ImageMagick composes frames, it also holds copies of them. */
+/**
+ * Returns the limit of ImageMagick's image list. While ImageMagick composes frames, it also holds
+ * copies of them.
+ */
 export function listLength(frames: number): number {
   return 3 * frames + 12;
 }

@@ -1,7 +1,7 @@
 /**
- * @module Starts programs, with execa. No other file starts a process. Besides fork servers, there are processes of their own,
- * confined or not: for one job, and for a worker that answers one line of JSON after another, for decoders that this process must not
- * load.
+ * @module Starts programs, with execa. No other file starts a process. Besides fork servers, there
+ * are processes of their own, confined or not: for one job, and for a worker that answers one line
+ * of JSON after another, for decoders that this process must not load.
  */
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -20,7 +20,10 @@ export interface StartOptions {
   readonly stdin?: string;
   /** Path of the file that gets the standard output. */
   readonly printed?: string;
-  /** Whether the program gets a session of its own, so that its descendants are killed with it. Default: true. */
+  /**
+   * Whether the program gets a session of its own, so that its descendants are killed with it.
+   * Default: true.
+   */
   readonly session?: boolean;
 }
 
@@ -43,7 +46,8 @@ const OPTIONS = {
   killSignal: 'SIGKILL',
   // The first signal is already SIGKILL.
   forceKillAfterDelay: false,
-  // execa would kill the programs of requests in progress at SIGTERM. PR_SET_PDEATHSIG covers every end of the server.
+  // execa would kill the programs of requests in progress at SIGTERM. PR_SET_PDEATHSIG covers every
+  // end of the server.
   cleanup: false,
 } as const;
 
@@ -88,8 +92,8 @@ type AnyJob = Omit<Job, 'confinement'> & Partial<Job>;
 /**
  * Starts the program of a job.
  *
- * @param library path of the compiled `fork-server.c`, which confines the process before `main` of the program, and gives it its
- *   arguments. Without it, the program runs unconfined.
+ * @param library path of the compiled `fork-server.c`, which confines the process before `main` of
+ *   the program, and gives it its arguments. Without it, the program runs unconfined.
  * @throws {Error} for a job that cannot be encoded
  */
 function start({ confinement, ...job }: AnyJob, library?: string): StartedProgram {
@@ -139,7 +143,10 @@ const NOT_CONFINED: Exit = {
 const reportsConfinement = (output: Buffer): boolean =>
   createAnswerReader()(output.subarray(0, HEADER_BYTES))[0]?.kind === 'S';
 
-/** Returns a function that returns the first {@link MAX_OUTPUT_BYTES} of a stream, after some more bytes. */
+/**
+ * Returns a function that returns the first {@link MAX_OUTPUT_BYTES} of a stream, after some more
+ * bytes.
+ */
 function collectOutput(stream: NodeJS.ReadableStream, more = 0): () => Buffer {
   const chunks: Buffer[] = [];
   let left = MAX_OUTPUT_BYTES + more;
@@ -178,9 +185,11 @@ export async function startWorker(job: Omit<Job, 'stdin' | 'stdout'>, library: s
   const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
   return {
     /**
-     * Sends a request as a line of JSON, and returns the response. The caller waits for it before the next request.
+     * Sends a request as a line of JSON, and returns the response. The caller waits for it before
+     * the next request.
      *
-     * @throws {Error} if the worker ends without a response, or if the time limit is exceeded, which kills it
+     * @throws {Error} if the worker ends without a response, or if the time limit is exceeded,
+     *   which kills it
      */
     async send(request: object, timeoutMs: number): Promise<unknown> {
       stdin?.write(`${JSON.stringify(request)}\n`);

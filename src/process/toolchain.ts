@@ -1,4 +1,7 @@
-/** @module Finds the tools that are installed, their versions, and the formats that ImageMagick supports. */
+/**
+ * @module Finds the tools that are installed, their versions, and the formats that ImageMagick
+ * supports.
+ */
 
 import { hash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -44,7 +47,10 @@ export interface ToolSearch {
   readonly path: string;
   /** Absolute paths that override the search. */
   readonly named?: Readonly<Partial<Record<ToolName, string | undefined>>>;
-  /** Tools for extra formats to find. The others are not searched for and need not run in the sandbox. */
+  /**
+   * Tools for extra formats to find. The others are not searched for and need not run in the
+   * sandbox.
+   */
   readonly optional?: readonly ToolName[];
 }
 
@@ -52,8 +58,8 @@ export interface ToolSearch {
 const PROBE_TIMEOUT_MS = 10_000;
 
 /**
- * Identifies the installed tools without starting them: by path, size and time of change of each program that
- * {@link findToolchain} could select. An upgrade changes it.
+ * Identifies the installed tools without starting them: by path, size and time of change of each
+ * program that {@link findToolchain} could select. An upgrade changes it.
  */
 export async function fingerprintTools(search: ToolSearch): Promise<string> {
   const named = Object.values(search.named ?? {}).filter((path) => path !== undefined);
@@ -71,7 +77,9 @@ export function searchedTools({ optional = [] }: ToolSearch): ToolName[] {
   return TOOL_NAMES.filter((name) => TOOLS[name].neededFor !== 'extras' || optional.includes(name));
 }
 
-/** Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`. */
+/**
+ * Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`.
+ */
 export async function findToolchain(search: ToolSearch): Promise<Toolchain> {
   const run = createProbeRunner(search.path);
   const found = searchedTools(search).map(async (name) => {
@@ -89,8 +97,8 @@ async function readFormats(magick: Tool, run: RunCommand): Promise<Magick> {
 }
 
 /**
- * Returns the best of the candidates that respond to the probe. Binaries precede wrapper scripts, which add time to each
- * call; then the highest major version wins.
+ * Returns the best of the candidates that respond to the probe. Binaries precede wrapper scripts,
+ * which add time to each call; then the highest major version wins.
  */
 async function findTool(
   candidates: readonly string[],
@@ -114,7 +122,10 @@ async function findTool(
 
 const major = ({ version }: Tool): number => Number.parseInt(version, 10) || 0;
 
-/** Returns whether a version such as `7.1.1-43` is the other one or a later one. Compares each number in it. */
+/**
+ * Returns whether a version such as `7.1.1-43` is the other one or a later one. Compares each
+ * number in it.
+ */
 export function isAtLeast(version: string, other: string): boolean {
   const numbersOf = (text: string): number[] => text.split(/\D+/).map(Number);
   const [have, want] = [numbersOf(version), numbersOf(other)];
@@ -150,8 +161,8 @@ const probe = (run: RunCommand, file: string, args: readonly string[]): Promise<
   run({ file, args, cwd: '/', timeoutMs: PROBE_TIMEOUT_MS }).catch(() => ({ stdout: '', stderr: '' }));
 
 /**
- * Parses the output of `-list format` into the coders that can read and those that can write. A row looks like
- * `     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.2.4 [020F])`.
+ * Parses the output of `-list format` into the coders that can read and those that can write. A row
+ * looks like `     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.2.4 [020F])`.
  */
 function parseFormats(list: string): Pick<Magick, 'reads' | 'writes' | 'libheif'> {
   const rows = [...list.matchAll(/^\s*([A-Z0-9-]+)\*?\s+\S+\s+([r-])([w-])[+-]\s/gm)];

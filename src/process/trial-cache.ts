@@ -1,6 +1,7 @@
 /**
- * @module Remembers that the tools passed all trials under the strongest sandbox, so that the next command of this user need not try
- * them again. It only spares trials: each process is confined in the same way, and one that cannot be confined does not run.
+ * @module Remembers that the tools passed all trials under the strongest sandbox, so that the next
+ * command of this user need not try them again. It only spares trials: each process is confined in
+ * the same way, and one that cannot be confined does not run.
  */
 import { hash } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -102,7 +103,10 @@ function parse(text: string | undefined) {
   }
 }
 
-/** Returns a digest of the tools, their files, the sandbox, the settings, the kernel and the rights of this process. */
+/**
+ * Returns a digest of the tools, their files, the sandbox, the settings, the kernel and the rights
+ * of this process.
+ */
 async function keyOf(config: Config, search: ToolSearch): Promise<string> {
   const { PATH, SANDBOX, FORK_SERVER, EXTRA_INPUTS, EXTRA_OUTPUTS, CONVERT_TIMEOUT_MS } = config;
   const limits = [magickLimits(config), maxToolFileBytes(config), CONVERT_TIMEOUT_MS];
@@ -123,7 +127,10 @@ async function keyOf(config: Config, search: ToolSearch): Promise<string> {
   return hash('sha256', JSON.stringify([release(), version(), process.arch, ...parts, ...settings]));
 }
 
-/** Returns the lines of proc(5) about the rights of this process, and the filters of its system calls. */
+/**
+ * Returns the lines of proc(5) about the rights of this process, and the filters of its system
+ * calls.
+ */
 const rightsOf = (status: string): string =>
   status
     .split('\n')

@@ -1,6 +1,6 @@
 /**
- * @module What converts the images of a recording: the tools of this machine, as the service uses them, or a server, to compare two
- * versions.
+ * @module What converts the images of a recording: the tools of this machine, as the service uses
+ * them, or a server, to compare two versions.
  */
 import { copyFile, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -66,7 +66,10 @@ function toRegressError(error: unknown): never {
 }
 
 const HTTP_CONCURRENCY = 2;
-/** A server that does not answer is not a result of the image, so the first failed connection ends the run. */
+/**
+ * A server that does not answer is not a result of the image, so the first failed connection ends
+ * the run.
+ */
 const MAX_FAILURES = 1;
 
 /**
@@ -163,7 +166,10 @@ async function convertImage(
   }
 }
 
-/** Detects the type of an image by its content, also behind a long preamble; undefined if it is not a supported image. */
+/**
+ * Detects the type of an image by its content, also behind a long preamble; undefined if it is not
+ * a supported image.
+ */
 export async function detectImageType(path: string): Promise<InputType | undefined> {
   const type = await detectFileType(path, DETECTION_BYTES * 16);
   return ALL_INPUT_TYPES.find((one) => one === type);

@@ -1,6 +1,6 @@
 /**
- * @module Reads and writes recordings: a folder with baseline.json and the result files, or one JSON file with
- * fingerprints.
+ * @module Reads and writes recordings: a folder with baseline.json and the result files, or one
+ * JSON file with fingerprints.
  */
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -102,7 +102,10 @@ async function writeBaseline(file: string, { tools, at, matrix, ...recording }: 
 /** Formats that contain their creation time, so that the digest changes with each conversion. */
 const VOLATILE_FORMATS: readonly string[] = ['pdf'];
 
-/** Removes time and volatile digests, so that a file in version control changes only if a result does. */
+/**
+ * Removes time and volatile digests, so that a file in version control changes only if a result
+ * does.
+ */
 function withoutVolatile({ result, ...row }: Row): Row {
   if (!result) return row;
   const { ms: _, digest, ...rest } = result;

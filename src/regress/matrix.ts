@@ -1,6 +1,6 @@
 /**
- * @module The matrix of a regression check: the conversions of each image, and the thresholds of a change. Options have
- * the names and checks of the API.
+ * @module The matrix of a regression check: the conversions of each image, and the thresholds of a
+ * change. Options have the names and checks of the API.
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -29,13 +29,19 @@ export interface Case {
 /** Cases and thresholds of a regression check. */
 export interface TestMatrix {
   readonly cases: readonly Case[];
-  /** Returns the thresholds of a case for an image; undefined if the case does not exist or skips the image. */
+  /**
+   * Returns the thresholds of a case for an image; undefined if the case does not exist or skips
+   * the image.
+   */
   thresholds(image: string, name: string): Thresholds | undefined;
   /** Source of the matrix, stored with a baseline. */
   readonly source: MatrixSource;
 }
 
-/** The comparison is not possible. The message names the file, the field or the backend, and the cause. */
+/**
+ * The comparison is not possible. The message names the file, the field or the backend, and the
+ * cause.
+ */
 export class RegressError extends Error {
   override readonly name = 'RegressError';
 }
@@ -64,7 +70,8 @@ const schema = z.strictObject({
 export type MatrixSource = Readonly<Record<string, unknown>>;
 
 /**
- * Each output format with default options, and three common cases: a thumbnail, a small file, kept metadata.
+ * Each output format with default options, and three common cases: a thumbnail, a small file, kept
+ * metadata.
  *
  * @param outputs the enabled output formats
  */
@@ -134,8 +141,8 @@ export function toMatrix(source: unknown, loadPresets?: () => Presets): TestMatr
 type NamedCase = z.output<typeof schema>['cases'][number];
 
 /**
- * Replaces the preset of a case by its options, so that the matrix needs no other file. A preset with variants becomes a case for
- * each of them.
+ * Replaces the preset of a case by its options, so that the matrix needs no other file. A preset
+ * with variants becomes a case for each of them.
  *
  * @throws {RegressError} if there is no such preset
  */
@@ -218,8 +225,8 @@ function orRegressError<T>(name: string, parseOptions: () => T): T {
 }
 
 /**
- * Compiles a glob pattern. `*` matches any text, `?` one character. A pattern without a slash matches the file name in
- * any folder.
+ * Compiles a glob pattern. `*` matches any text, `?` one character. A pattern without a slash
+ * matches the file name in any folder.
  */
 function glob(pattern: string): (image: string) => boolean {
   const escaped = pattern

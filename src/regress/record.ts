@@ -26,7 +26,8 @@ export interface RecordOptions {
 }
 
 /**
- * Lists the images below a folder, sorted by name. Detects images by content, not by extension, and skips other files.
+ * Lists the images below a folder, sorted by name. Detects images by content, not by extension, and
+ * skips other files.
  *
  * @param types types of images to list
  * @param baseline skipped if it is below the folder
@@ -54,7 +55,8 @@ export async function listImages(
 }
 
 /**
- * Converts every image in every case of the matrix. All conversions have ended when this function returns or throws.
+ * Converts every image in every case of the matrix. All conversions have ended when this function
+ * returns or throws.
  *
  * @throws {RegressError} if the backend fails
  * @throws the signal's reason if it aborts
@@ -142,7 +144,10 @@ function median(values: readonly number[]): number {
 export interface Recording {
   /** Versions of the tools, or the address and version of a server. */
   readonly tools: Readonly<Record<string, string>>;
-  /** Time in ISO 8601. Undefined for a baseline of fingerprints, so that its file changes only if a result does. */
+  /**
+   * Time in ISO 8601. Undefined for a baseline of fingerprints, so that its file changes only if a
+   * result does.
+   */
   readonly at?: string | undefined;
   readonly matrix: TestMatrix;
   readonly rows: readonly Row[];
@@ -159,7 +164,10 @@ export class AlteredResultError extends Error {
   override readonly name = 'AlteredResultError';
 }
 
-/** Relative name that stays inside the baseline's folder (prevents path traversal by a crafted file). */
+/**
+ * Relative name that stays inside the baseline's folder (prevents path traversal by a crafted
+ * file).
+ */
 const safeName = z
   .string()
   .refine((name) => name.split(/[/\\]/).every((part) => !['', '.', '..'].includes(part)));
@@ -175,7 +183,10 @@ const resultFingerprint = z.object({
 const result = z.object({
   /** File size in bytes. */
   bytes: z.number(),
-  /** Digest of the file. Undefined in a baseline of fingerprints for formats that contain their creation time. */
+  /**
+   * Digest of the file. Undefined in a baseline of fingerprints for formats that contain their
+   * creation time.
+   */
   digest: z.string().optional(),
   /** Conversion time in ms, the median if repeated. */
   ms: z.number().optional(),

@@ -35,7 +35,10 @@ export interface Verification {
   readonly picture?: string | undefined;
 }
 
-/** Options with which a result has the size of its source, and those that only reduce it. Others are not verified. */
+/**
+ * Options with which a result has the size of its source, and those that only reduce it. Others are
+ * not verified.
+ */
 const SAME_SIZE: readonly string[] = [
   ...(['format', 'accepted', 'quality', 'maxBytes', 'lossless', 'metadata'] as const),
   ...(['frames', 'pages', 'background'] as const),

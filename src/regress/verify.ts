@@ -1,6 +1,6 @@
 /**
- * @module Verifies a result: decodes it and its source with libraries that have not made it, reduces the source with sharp, and compares.
- * Shares no code with the planner.
+ * @module Verifies a result: decodes it and its source with libraries that have not made it,
+ * reduces the source with sharp, and compares. Shares no code with the planner.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
@@ -105,8 +105,9 @@ export async function verify(
 }
 
 /**
- * Returns what a sound result can show instead, if it exceeds the limits, the fastest to make first. Sharp edges of saturated colours
- * lose more than the limits allow: another encoder of the same quality loses as much.
+ * Returns what a sound result can show instead, if it exceeds the limits, the fastest to make
+ * first. Sharp edges of saturated colours lose more than the limits allow: another encoder of the
+ * same quality loses as much.
  */
 async function* alternatives(
   { image, repeatExactly }: Expected,
@@ -127,8 +128,8 @@ const isResized = ({ width, height }: ConvertOptions): boolean => (width ?? heig
 interface Expected {
   readonly image: DecodedImage;
   /**
-   * Reduces the source again, without decoding a JPEG or WebP at a smaller size, which blurs fine details. Takes twice the time.
-   * Undefined for a result with the size of its source.
+   * Reduces the source again, without decoding a JPEG or WebP at a smaller size, which blurs fine
+   * details. Takes twice the time. Undefined for a result with the size of its source.
    */
   readonly repeatExactly: (() => Promise<DecodedImage>) | undefined;
   /** Whether sharp has converted the colours, so that rounding differs. */
@@ -141,7 +142,8 @@ interface Expected {
  * Decodes the first image of a source, and fits it inside the width and height of the options.
  *
  * @param source a file that sharp reads, or a BMP
- * @throws {Error} if sharp cannot read the source, or only one of its frames or pages would be compared
+ * @throws {Error} if sharp cannot read the source, or only one of its frames or pages would be
+ *   compared
  */
 async function prepareExpected(
   source: Buffer,
@@ -206,7 +208,10 @@ const REDUCED_TOLERANCE = 12;
 /** Limits of reduced images. At quality 80, photos reach 22, 9, 2.3, 0.9991 and 0.14. */
 const REDUCED = { max: 32, area: 10, patch: 3, ssim: 0.98, deltaE: 0.4 };
 
-/** Compares two large JPEGs, reduced. Returns their difference if they are alike; the whole images decide on all others. */
+/**
+ * Compares two large JPEGs, reduced. Returns their difference if they are alike; the whole images
+ * decide on all others.
+ */
 async function compareReduced(source: Buffer, result: Buffer) {
   const decoding = [decodeReduced(source, true), decodeReduced(result, false)] as const;
   const [one, other] = await Promise.all(decoding).catch(() => []);
@@ -233,7 +238,8 @@ const COARSE: Partial<Record<OutputType, Partial<Thresholds>>> = {
   gif: { max: undefined, area: undefined, ssim: 0.9, patch: 25, deltaE: 5 },
   // Dark photos reach 1.2, and fine grain of low contrast, as of film or paper, 0.853.
   avif: { ssim: 0.84, deltaE: 1.5 },
-  // Grain reaches 0.842 at quality 80, and letters in saturated colours 16.5 and 1.3. sharp has no encoder to compare with.
+  // Grain reaches 0.842 at quality 80, and letters in saturated colours 16.5 and 1.3. sharp has no
+  // encoder to compare with.
   jxl: { ssim: 0.84, patch: 17, deltaE: 1.5 },
 };
 

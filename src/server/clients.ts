@@ -1,6 +1,7 @@
 /**
- * @module Identifies the client of a request: by its API key, by the name that a trusted application gives it, or by its
- * address. The rate limit, the queue, the disk space and the limit on connections distinguish clients by the same key.
+ * @module Identifies the client of a request: by its API key, by the name that a trusted
+ * application gives it, or by its address. The rate limit, the queue, the disk space and the limit
+ * on connections distinguish clients by the same key.
  */
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
@@ -58,8 +59,8 @@ export class Clients {
   }
 
   /**
-   * Returns the key of a connection's client, or undefined for a trusted proxy or application, whose connections belong to
-   * many clients.
+   * Returns the key of a connection's client, or undefined for a trusted proxy or application,
+   * whose connections belong to many clients.
    */
   connectionKey({ remoteAddress = '' }: Socket): string | undefined {
     const isShared = this.isProxy(remoteAddress, 0) || this.#isTrusted(remoteAddress, 0);
@@ -103,7 +104,10 @@ export const logAddress: RequestHandler = (req, res, next) => {
 /** Value of `WWW-Authenticate` (RFC 6750). */
 const BEARER = 'Bearer realm="imagemill"';
 
-/** Creates middleware that rejects a wrong API key, a wrong client ID and, if keys are required, requests without a key. */
+/**
+ * Creates middleware that rejects a wrong API key, a wrong client ID and, if keys are required,
+ * requests without a key.
+ */
 export function checkClient({ REQUIRE_API_KEY }: Config): RequestHandler {
   return (req, res, next) => {
     const { name, error = name || REQUIRE_API_KEY === 'off' ? undefined : serviceError('API_KEY_MISSING') } =
@@ -114,21 +118,28 @@ export function checkClient({ REQUIRE_API_KEY }: Config): RequestHandler {
   };
 }
 
-/** Prefix length by which IPv6 clients are identified: the smallest network that providers assign to a customer. */
+/**
+ * Prefix length by which IPv6 clients are identified: the smallest network that providers assign to
+ * a customer.
+ */
 const IPV6_SUBNET = 64;
 
 /** Returns whether an address, `hop` hops away, is trusted. */
 type TrustFunction = (address: string, hop: number) => boolean;
 
-/** Returns Express's function for a value of `trust proxy`. It also accepts addresses with a port, and any other text. */
+/**
+ * Returns Express's function for a value of `trust proxy`. It also accepts addresses with a port,
+ * and any other text.
+ */
 function trustFunction(setting: Config['TRUST_PROXY']): TrustFunction {
   const trusts: TrustFunction = express().set('trust proxy', setting).get('trust proxy fn');
   return (address, hop) => trusts(parseAddress(address) ?? '', hop);
 }
 
 /**
- * Returns the address of a request's client: the first one that is not a trusted proxy's, from that of the connection to the start of
- * `X-Forwarded-For`. If a trusted proxy forwards something else, returns that of the connection.
+ * Returns the address of a request's client: the first one that is not a trusted proxy's, from that
+ * of the connection to the start of `X-Forwarded-For`. If a trusted proxy forwards something else,
+ * returns that of the connection.
  */
 function clientAddress({ socket, headers }: IncomingMessage, isProxy: TrustFunction): string {
   const { remoteAddress = '' } = socket;
@@ -147,7 +158,10 @@ function addressKey(address: string): string {
   return ipKeyGenerator(parseAddress(address) ?? 'unknown', IPV6_SUBNET);
 }
 
-/** Returns an IP address without brackets, port and zone, or undefined if the text is not an address. */
+/**
+ * Returns an IP address without brackets, port and zone, or undefined if the text is not an
+ * address.
+ */
 function parseAddress(text = ''): string | undefined {
   const [, bracketed, v4] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
   const address = (bracketed ?? v4 ?? text).replace(/%.*$/s, '');

@@ -9,7 +9,9 @@ import type { FinishedRequest } from './middleware.ts';
 /** Records events of the service, and renders all metrics. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Gauges that are read on each scrape: name of the metric and its help, by the name of the reading. */
+/**
+ * Gauges that are read on each scrape: name of the metric and its help, by the name of the reading.
+ */
 const GAUGES = {
   waiting: [
     'conversions_waiting',
@@ -43,8 +45,9 @@ const REQUEST_BUCKETS = [...CONVERSION_BUCKETS, 60];
 const WAIT_BUCKETS = [0.001, ...CONVERSION_BUCKETS];
 
 /**
- * Registers all metrics. Names and units follow https://prometheus.io/docs/practices/naming/. Counters that have a known set of
- * labels start with 0, so that a scrape includes counters of events that have not happened yet.
+ * Registers all metrics. Names and units follow https://prometheus.io/docs/practices/naming/.
+ * Counters that have a known set of labels start with 0, so that a scrape includes counters of
+ * events that have not happened yet.
  */
 function registerMetrics(registry: Registry) {
   const registers = [registry];
@@ -110,7 +113,8 @@ function registerMetrics(registry: Registry) {
 export function createMetrics({ version, readGauges, collectProcessMetrics }: MetricsDeps) {
   const registry = new Registry();
   if (collectProcessMetrics) collectDefaultMetrics({ register: registry });
-  // Gauges whose names end like those of counters. The gauges without `_total` have the same numbers.
+  // Gauges whose names end like those of counters. The gauges without `_total` have the same
+  // numbers.
   for (const kind of ['handles', 'requests', 'resources'])
     registry.removeSingleMetric(`nodejs_active_${kind}_total`);
   const metrics = registerMetrics(registry);
@@ -126,7 +130,9 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
       const overload = OVERLOAD_CODES.find((code) => code === outcome);
       if (overload) metrics.refused.inc({ reason: reasonOf(overload) });
     },
-    /** Records a finished conversion, including a rejected one, but not those of the health check. */
+    /**
+     * Records a finished conversion, including a rejected one, but not those of the health check.
+     */
     conversion({ client, input, output, error, queuedMs, ranMs }: ConversionEvent): void {
       if (client === undefined) return; // the health check
       const labels = { input, output, result: formatResult(error) };

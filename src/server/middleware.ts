@@ -1,6 +1,6 @@
 /**
- * @module What each request passes before its handler: one log line, checks of its head, the headers of API responses, and routes with
- * their methods.
+ * @module What each request passes before its handler: one log line, checks of its head, the
+ * headers of API responses, and routes with their methods.
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -13,7 +13,10 @@ import { RESULT_HEADERS } from './respond/result-headers.ts';
 /** Valid `X-Request-Id` of a request: safe in a log and in a header. */
 export const REQUEST_ID_PATTERN = /^[\w.:-]{1,128}$/;
 
-/** Returns the headers of every response: `X-Request-Id`, the client's if it is valid, and `nosniff`. */
+/**
+ * Returns the headers of every response: `X-Request-Id`, the client's if it is valid, and
+ * `nosniff`.
+ */
 export function baseHeaders(givenId = ''): Readonly<Record<string, string>> {
   return {
     'X-Request-Id': REQUEST_ID_PATTERN.test(givenId) ? givenId : randomUUID(),
@@ -64,14 +67,19 @@ export interface FinishedRequest extends TransferredBytes {
 
 export interface RequestRecording {
   readonly log: Logger;
-  /** Known routes. A route with a slash at its end, except the root, includes all paths below it. */
+  /**
+   * Known routes. A route with a slash at its end, except the root, includes all paths below it.
+   */
   readonly routes: readonly string[];
   /** Routes that are logged at level debug, such as probes. */
   readonly debugRoutes: readonly string[];
   readonly onFinished: (request: FinishedRequest) => void;
 }
 
-/** Route of a request for an unknown path. The path is not used, because a label must not contain a client's text. */
+/**
+ * Route of a request for an unknown path. The path is not used, because a label must not contain a
+ * client's text.
+ */
 const OTHER_ROUTE = 'other';
 /** Status in logs and metrics for a client that disconnected before the response, as in nginx. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -126,8 +134,8 @@ export const formatAllow = (methods: readonly Method[]): string =>
   [...methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)), 'OPTIONS'].join(', ');
 
 /**
- * Adds a route with these methods to the router. Responses to OPTIONS, and 405 responses to other methods, name the methods
- * in `Allow`.
+ * Adds a route with these methods to the router. Responses to OPTIONS, and 405 responses to other
+ * methods, name the methods in `Allow`.
  */
 export function endpoint(
   router: Router,
@@ -156,7 +164,9 @@ export const rejectReserved: RequestHandler = (req, res, next) => {
   next(serviceError('TOO_MANY_CONNECTIONS'));
 };
 
-/** Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7). */
+/**
+ * Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7).
+ */
 export const serverOptions: RequestHandler = (req, res, next) => {
   if (req.method !== 'OPTIONS' || req.originalUrl !== '*') return next();
   res.setHeader('Allow', formatAllow(['GET', 'POST', 'PUT']));
@@ -183,8 +193,8 @@ const EXPOSED_HEADERS = [
 ];
 
 /**
- * Creates middleware that lets pages of other sites use the API. With `preflightContinue`, a preflight is counted and
- * answered like any other request.
+ * Creates middleware that lets pages of other sites use the API. With `preflightContinue`, a
+ * preflight is counted and answered like any other request.
  */
 export function corsHeaders(origin: '*' | string[]): RequestHandler {
   return cors({

@@ -1,4 +1,7 @@
-/** @module Limits the requests of each client per minute. A fixed window starts with the first request of the client. */
+/**
+ * @module Limits the requests of each client per minute. A fixed window starts with the first
+ * request of the client.
+ */
 import type { Request, RequestHandler } from 'express';
 import { rateLimit, type Store } from 'express-rate-limit';
 import { serviceError } from '../tables/errors.ts';
@@ -42,8 +45,8 @@ export function rateLimiter(
 }
 
 /**
- * Returns whether the request is a CORS preflight. A preflight is counted but never rejected: otherwise, the page could
- * not read the error of its actual request.
+ * Returns whether the request is a CORS preflight. A preflight is counted but never rejected:
+ * otherwise, the page could not read the error of its actual request.
  */
 function isPreflight({ method, headers }: Request): boolean {
   return method === 'OPTIONS' && 'origin' in headers && 'access-control-request-method' in headers;
@@ -53,8 +56,9 @@ function isPreflight({ method, headers }: Request): boolean {
 const OUTSIDE_PER_MINUTE = 600;
 
 /**
- * Creates the middleware that limits requests outside the API, which the API's limit does not count. It has counters of its own, and no
- * headers. A client without a limit in the API has none here, either.
+ * Creates the middleware that limits requests outside the API, which the API's limit does not
+ * count. It has counters of its own, and no headers. A client without a limit in the API has none
+ * here, either.
  *
  * @param isCounted returns whether a path counts
  * @param now monotonic clock in milliseconds
@@ -78,7 +82,10 @@ export function outsideLimiter(
   });
 }
 
-/** Creates an in-memory store. All windows have the same length, so the first one in the map ends first. */
+/**
+ * Creates an in-memory store. All windows have the same length, so the first one in the map ends
+ * first.
+ */
 function createFixedWindowStore(now: () => number): Store {
   const windows = new Map<string, { hits: number; readonly endsAt: number; readonly resetTime: Date }>();
 

@@ -1,6 +1,7 @@
 /**
- * @module Rate-limit counters in Redis or Valkey, shared by several instances. While the server is unavailable, each
- * instance continues with its own counts, and only the requests that wait at that moment notice the outage.
+ * @module Rate-limit counters in Redis or Valkey, shared by several instances. While the server is
+ * unavailable, each instance continues with its own counts, and only the requests that wait at that
+ * moment notice the outage.
  */
 import type { Options, Store } from 'express-rate-limit';
 import type { Logger } from 'pino';
@@ -30,8 +31,8 @@ const RETRY_MS = 500;
 const PREFIX = 'imagemill:requests:';
 
 /**
- * Creates a store that connects to the server, and reconnects until it is closed. It never rejects: without a
- * connection, each instance counts on its own.
+ * Creates a store that connects to the server, and reconnects until it is closed. It never rejects:
+ * without a connection, each instance counts on its own.
  */
 export async function createSharedStore({ url, log, onShared }: SharedStoreOptions) {
   let client: RedisConnection | undefined;
@@ -64,7 +65,10 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
     clearTimeout(retryTimer);
     if (!closed) retryTimer = setTimeout(connect, RETRY_MS).unref();
   };
-  /** Connects with a new client, since an unresponsive server may never answer commands that were sent to it. */
+  /**
+   * Connects with a new client, since an unresponsive server may never answer commands that were
+   * sent to it.
+   */
   async function connect(): Promise<void> {
     const fresh = createRedisClient(url, (error) => fresh === client && disconnect(error));
     client = fresh;
@@ -79,7 +83,9 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
 
   await connect();
   return {
-    /** Returns a store that uses the shared counters, and the local store when they are unavailable. */
+    /**
+     * Returns a store that uses the shared counters, and the local store when they are unavailable.
+     */
     withFallback: (local: Store): Store => ({
       localKeys: false,
       async increment(key) {

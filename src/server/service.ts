@@ -1,4 +1,7 @@
-/** @module Creates the service from its parts: takes the settings, and returns an app that is ready to listen. */
+/**
+ * @module Creates the service from its parts: takes the settings, and returns an app that is ready
+ * to listen.
+ */
 
 import { createConversionEngine } from '../conversion/engine.ts';
 import type { Capabilities } from '../conversion/limits/capabilities.ts';
@@ -24,7 +27,8 @@ export interface ServiceOptions extends Pick<AppDeps, 'config' | 'version' | 'lo
 }
 
 /**
- * Starts everything except the HTTP server. If it throws, it first stops everything that it has started.
+ * Starts everything except the HTTP server. If it throws, it first stops everything that it has
+ * started.
  *
  * @throws {StartupError} see {@link openApiKeys} and {@link createConversionEngine}
  */
@@ -56,7 +60,8 @@ export async function createService({
   };
   try {
     if (config.REDIS_URL !== undefined) {
-      // Loading the Redis client takes 0.3 s of CPU time and 5 MB of memory. Most instances do not need it.
+      // Loading the Redis client takes 0.3 s of CPU time and 5 MB of memory. Most instances do not
+      // need it.
       const { createSharedStore } = await import('./redis-store.ts');
       sharedStore = await createSharedStore({
         url: config.REDIS_URL,

@@ -1,7 +1,8 @@
 /**
  * @module Parses environment variables into validated, frozen settings.
  *
- * The schema has one row per setting, with its default, its check and the message for an invalid value.
+ * The schema has one row per setting, with its default, its check and the message for an invalid
+ * value.
  */
 import { isIP } from 'node:net';
 import { availableParallelism, tmpdir, totalmem } from 'node:os';
@@ -27,7 +28,9 @@ const integer = (min: number, max: number, fallback: number) => {
     .default(fallback);
 };
 
-/** Creates a schema for a number of bytes or pixels, which can have a unit: see {@link parseAmount}. */
+/**
+ * Creates a schema for a number of bytes or pixels, which can have a unit: see {@link parseAmount}.
+ */
 const amount = (max: number, fallback: number) =>
   z
     .string()
@@ -66,7 +69,10 @@ export function machineMemory(): number {
   return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
 }
 
-/** Default of `MAX_PIXELS` for people who trust each other: the largest image can use the memory of this machine. */
+/**
+ * Default of `MAX_PIXELS` for people who trust each other: the largest image can use the memory of
+ * this machine.
+ */
 const PRIVATE_PIXELS = Math.min(
   Math.max(Math.floor(machineMemory() / MEMORY_PER_PIXEL), 50_000_000),
   MAX_DIMENSION ** 2,
@@ -158,9 +164,15 @@ const schema = settings
 /** The validated, frozen settings. */
 export type Config = Readonly<
   z.output<typeof schema> & {
-    /** Maximum width and height of a raster image and of its result, in pixels. No setting changes it. */
+    /**
+     * Maximum width and height of a raster image and of its result, in pixels. No setting changes
+     * it.
+     */
     maxSide: number;
-    /** Maximum width and height at which an SVG or a page of a PDF is rendered, in pixels. No setting changes it. */
+    /**
+     * Maximum width and height at which an SVG or a page of a PDF is rendered, in pixels. No
+     * setting changes it.
+     */
     maxDrawnSide: number;
   }
 >;
@@ -202,12 +214,18 @@ export function listWithoutEffect({ IMAGINARY_PATH, IMAGINARY_KEY }: Config): st
   return isUnused ? ['IMAGINARY_KEY has no effect: IMAGINARY_PATH is not set'] : [];
 }
 
-/** Minimum length of the names of settings that other names are compared with: PORT and PATH have many neighbours. */
+/**
+ * Minimum length of the names of settings that other names are compared with: PORT and PATH have
+ * many neighbours.
+ */
 const MIN_NAME_LENGTH = 6;
 /** Names that Kubernetes and Docker set for each service, such as IMAGEMILL_API_PORT. */
 const SERVICE_NAME = /_(?:SERVICE|PORT)(?:_|$)/;
 
-/** Returns a warning for each variable with a value whose name is nearly that of a setting, such as RATE_LIMIT. */
+/**
+ * Returns a warning for each variable with a value whose name is nearly that of a setting, such as
+ * RATE_LIMIT.
+ */
 export function listMisspelled(environment: Readonly<Record<string, string | undefined>>): string[] {
   const names = Object.keys(settings.shape);
   const unknown = Object.keys(environment).filter((name) => environment[name] && !names.includes(name));
@@ -217,14 +235,20 @@ export function listMisspelled(environment: Readonly<Record<string, string | und
   });
 }
 
-/** Returns whether a name starts with the first two words of a longer setting, or differs from a setting by a typing error. */
+/**
+ * Returns whether a name starts with the first two words of a longer setting, or differs from a
+ * setting by a typing error.
+ */
 function isNear(name: string, setting: string): boolean {
   const [start] = /^[A-Z]+_[A-Z]+(?=_)/.exec(setting) ?? [];
   if (start !== undefined && `${name}_`.startsWith(`${start}_`)) return true;
   return setting.length >= MIN_NAME_LENGTH && editDistance(name, setting) <= (setting.length < 10 ? 1 : 2);
 }
 
-/** Returns the number of characters to insert, remove or replace in one text to get the other (Levenshtein distance). */
+/**
+ * Returns the number of characters to insert, remove or replace in one text to get the other
+ * (Levenshtein distance).
+ */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (const character of one) {
@@ -250,7 +274,10 @@ function redacted(name: string, given: Readonly<Record<string, string | undefine
   return SECRETS.includes(name) ? '…' : sanitizeForDisplay(given[name] ?? '', MAX_VALUE_LENGTH);
 }
 
-/** Returns whether `@redis/client` can parse the URL. It would throw on connecting if the path is not a number. */
+/**
+ * Returns whether `@redis/client` can parse the URL. It would throw on connecting if the path is
+ * not a number.
+ */
 function isRedisUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;
   const { protocol, hostname, pathname, username, password } = new URL(value);
@@ -271,14 +298,18 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** Parses `TRUST_PROXY` as Express's `trust proxy`: a hop count, a list of subnets, true, or false. */
+/**
+ * Parses `TRUST_PROXY` as Express's `trust proxy`: a hop count, a list of subnets, true, or false.
+ */
 function parseTrustProxy(value: string, context: z.RefinementCtx): boolean | number | string[] {
   if (value === 'true' || value === 'false') return value === 'true';
   if (/^\d{1,3}$/.test(value)) return Number(value);
   return parseSubnets(value, context, 'true, false, a number of proxies, or ');
 }
 
-/** Parses a list of addresses and subnets. `others` names other values that the setting can have. */
+/**
+ * Parses a list of addresses and subnets. `others` names other values that the setting can have.
+ */
 function parseSubnets(value: string, context: z.RefinementCtx, others = ''): string[] {
   const subnets = parseList(value);
   if (subnets.length > 0 && subnets.every(isSubnet)) return subnets;
@@ -299,7 +330,10 @@ function isSubnet(value: string): boolean {
   );
 }
 
-/** Schema of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`: `all`, or a list of formats by one of their names in any case. */
+/**
+ * Schema of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`: `all`, or a list of formats by one of their names
+ * in any case.
+ */
 function extraFormats<const T extends string>(
   types: readonly T[],
   isNamed: (type: T, word: string) => boolean,

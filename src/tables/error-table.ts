@@ -1,6 +1,7 @@
 /**
- * @module The table of all errors of the API: one row for each, with HTTP status, scope, public message and the arguments
- * of an example. A message helps the sender of the request and reveals nothing about the machine.
+ * @module The table of all errors of the API: one row for each, with HTTP status, scope, public
+ * message and the arguments of an example. A message helps the sender of the request and reveals
+ * nothing about the machine.
  */
 
 import { formatByteLimit, plural } from '../base/text.ts';
@@ -11,8 +12,10 @@ import { INPUTS, MAX_DIMENSION, MAX_SIDE, MAX_WATERMARK, OUTPUTS } from './forma
  * Which requests can cause an error:
  *
  * - `connection`: a request that has not reached an endpoint
- * - `endpoint`: all requests; `handler`: all except OPTIONS; `rate-limit`: all if there is a rate limit
- * - `upload`: requests with a form; `archive`: those whose form can have archives; `file`: one of the files of a form
+ * - `endpoint`: all requests; `handler`: all except OPTIONS; `rate-limit`: all if there is a rate
+ *   limit
+ * - `upload`: requests with a form; `archive`: those whose form can have archives; `file`: one of
+ *   the files of a form
  * - `api-key`, `client-id`: requests that identify their client, if the settings permit it
  */
 export type ErrorScope =
@@ -46,7 +49,10 @@ export interface ExampleValues {
 
 type Example<P> = (values: ExampleValues) => P;
 
-/** What programs can read of an error, besides its message. Amounts have the unit of the message; times are in ms. */
+/**
+ * What programs can read of an error, besides its message. Amounts have the unit of the message;
+ * times are in ms.
+ */
 export interface ErrorDetails {
   /** The field or query parameter to change. */
   readonly field?: string | undefined;
@@ -82,8 +88,8 @@ const define =
   ) => ({ status, scope, message, example, details });
 
 /**
- * Returns a function that defines an error of one file. The first argument of its message is the label of the file; `example`
- * returns the other arguments.
+ * Returns a function that defines an error of one file. The first argument of its message is the
+ * label of the file; `example` returns the other arguments.
  */
 const file =
   (status: number) =>
@@ -107,7 +113,10 @@ const fixed = (status: number, scope: ErrorScope, text: string): ErrorRow<[]> =>
 const fixedFile = (status: number, message: (file: string) => string): ErrorRow<[file: string]> =>
   file(status)(message, () => []);
 
-/** Defines an error of a service that is overloaded or unavailable. `wait` is the value of `Retry-After`, in seconds. */
+/**
+ * Defines an error of a service that is overloaded or unavailable. `wait` is the value of
+ * `Retry-After`, in seconds.
+ */
 const unavailable = (scope: ErrorScope, text: string, wait: number): ErrorRow<[]> => ({
   ...fixed(503, scope, `${text} Try again shortly.`),
   retryAfter: () => wait,

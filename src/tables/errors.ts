@@ -1,13 +1,17 @@
 /**
- * @module Errors of the service. Each has a code of the table in error-table.ts, and the arguments of its message. The
- * private cause is in `cause`, for the log only. A service that cannot start throws an error of its own.
+ * @module Errors of the service. Each has a code of the table in error-table.ts, and the arguments
+ * of its message. The private cause is in `cause`, for the log only. A service that cannot start
+ * throws an error of its own.
  */
 import type { Config } from './config.ts';
 import { ERRORS, type ErrorCode, type ErrorDetails, type MessageArgs } from './error-table.ts';
 
 export type { ErrorCode };
 
-/** A time limit in milliseconds, and the setting that changes it. Without a setting, the limit is fixed. */
+/**
+ * A time limit in milliseconds, and the setting that changes it. Without a setting, the limit is
+ * fixed.
+ */
 export type TimeLimit = MessageArgs<'CONVERSION_TIMEOUT'>[1];
 
 /** A file of a batch. */
@@ -77,12 +81,18 @@ export function serviceErrorFrom<C extends ErrorCode>(
   return new ServiceError(code, args, cause);
 }
 
-/** Returns whether an error concerns one file only. A batch with `on_error=skip` continues without the file. */
+/**
+ * Returns whether an error concerns one file only. A batch with `on_error=skip` continues without
+ * the file.
+ */
 export function isFileError(error: unknown): error is ServiceError {
   return error instanceof ServiceError && ERRORS[error.code].scope === 'file';
 }
 
-/** Returns the same error for another file. `error` concerns one file, so its first argument is the label of the file. */
+/**
+ * Returns the same error for another file. `error` concerns one file, so its first argument is the
+ * label of the file.
+ */
 export function errorOfFile(
   { code, args, cause }: ServiceError,
   label: string,
@@ -109,12 +119,17 @@ export const reasonOf = (code: ErrorCode): Lowercase<ErrorCode> => code.toLowerC
 const detailsOf = <C extends ErrorCode>(code: C, args: MessageArgs<C>): ErrorDetails =>
   ERRORS[code].details(...args);
 
-/** Returns whether an error of the file system means a full disk or an exceeded quota (errno(3)). */
+/**
+ * Returns whether an error of the file system means a full disk or an exceeded quota (errno(3)).
+ */
 export function isDiskFull(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
-/** The result of a conversion would be one that its caller has; see `ConversionInput`. No tool was run. */
+/**
+ * The result of a conversion would be one that its caller has; see `ConversionInput`. No tool was
+ * run.
+ */
 export class KnownResultError extends Error {
   override readonly name = 'KnownResultError';
   /** See `conversionKey`. */

@@ -1,4 +1,7 @@
-/** @module The notes of results: differences between an image and its result, or damage of the image. Part of the public API. */
+/**
+ * @module The notes of results: differences between an image and its result, or damage of the
+ * image. Part of the public API.
+ */
 
 interface NoteRow {
   /** Description in the API reference. */

@@ -1,6 +1,7 @@
 /**
- * @module The table of options. Fields of the API, flags of the command line, controls of the page and the types of a plan derive
- * from it. Each row describes one option; the documents list them by hand, and a test compares both.
+ * @module The table of options. Fields of the API, flags of the command line, controls of the page
+ * and the types of a plan derive from it. Each row describes one option; the documents list them by
+ * hand, and a test compares both.
  */
 import { DPI, hasBytesLimit, listOutputs, MAX_DIMENSION, OUTPUTS, type OutputType } from './formats.ts';
 
@@ -56,7 +57,10 @@ export const AREA_TEXT = new RegExp(`^${LENGTH},${LENGTH},${POSITIVE},${POSITIVE
 /** Text of numbers and ranges of pages. {@link parsePages} checks the numbers. */
 export const PAGES_TEXT = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?){0,99}$/;
 
-/** Least and greatest side of a page of a PDF, in millimetres. Viewers open at most 14 400 points (ISO 32000-1, annex C.2). */
+/**
+ * Least and greatest side of a page of a PDF, in millimetres. Viewers open at most 14 400 points
+ * (ISO 32000-1, annex C.2).
+ */
 export const PAGE_SIDE = { min: 1, max: 5080 } as const;
 /** Text of a size in millimetres. {@link parseMillimetres} checks the numbers. */
 export const SIZE_TEXT = /^\d{1,4}(?:\.\d{1,3})?x\d{1,4}(?:\.\d{1,3})?$/;
@@ -82,7 +86,8 @@ type PageRange = readonly [first: number, last: number];
 /**
  * Parses numbers and ranges of pages, such as `1-3,5`.
  *
- * @returns ranges in ascending order, with a gap between each and the next; undefined for a wrong number or range
+ * @returns ranges in ascending order, with a gap between each and the next; undefined for a wrong
+ *   number or range
  */
 export function parsePages(text: string): PageRange[] | undefined {
   if (!PAGES_TEXT.test(text)) return undefined;
@@ -124,11 +129,14 @@ interface FlagRow {
 }
 
 /**
- * What an option changes. A plan takes a short path only if the path honours the effects of all options that are set. A `filter` and
- * `colours` are stages of `src/conversion/plan/edits.ts`.
+ * What an option changes. A plan takes a short path only if the path honours the effects of all
+ * options that are set. A `filter` and `colours` are stages of `src/conversion/plan/edits.ts`.
  */
 export type Effect =
-  /** What is read of the input, how the result is encoded, or the details of a watermark: nothing that a short path leaves out. */
+  /**
+   * What is read of the input, how the result is encoded, or the details of a watermark: nothing
+   * that a short path leaves out.
+   */
   | 'encoding'
   /** The size of the result. */
   | 'size'
@@ -152,11 +160,14 @@ interface OptionRow {
   /** Value without the option, if that is a value. */
   readonly default?: string | number | boolean;
   /**
-   * Whether another field states some of its values. Then the API reference has no default, because generated clients would send it
-   * in addition to the other field.
+   * Whether another field states some of its values. Then the API reference has no default, because
+   * generated clients would send it in addition to the other field.
    */
   readonly hasOtherField?: true;
-  /** Sentences for the API reference in Markdown, without the default. They can depend on the enabled output formats. */
+  /**
+   * Sentences for the API reference in Markdown, without the default. They can depend on the
+   * enabled output formats.
+   */
   readonly description: string | ((outputs: readonly OutputType[]) => string);
   readonly examples?: readonly (string | number)[];
   readonly flag: FlagRow;
@@ -171,7 +182,10 @@ export const AUTO_QUALITY = { min: 30, max: 95 } as const;
 /** Maximum of `max_bytes`: more than any result can have. */
 const MAX_BYTES = 2 ** 31;
 
-/** Tolerance of `trim=yes` in percent, 10 of 255, like the threshold of sharp. It covers the noise that JPEG adds to white. */
+/**
+ * Tolerance of `trim=yes` in percent, 10 of 255, like the threshold of sharp. It covers the noise
+ * that JPEG adds to white.
+ */
 const DEFAULT_TOLERANCE = 4;
 
 const POSITION_ALIASES = {
@@ -597,8 +611,9 @@ export const fieldName = (name: string): string =>
 export const flagName = (name: string): string => `--${fieldName(name).replaceAll('_', '-')}`;
 
 /**
- * Returns the flag of an option with its value as in a help, such as `-q, --quality <1-100>`, and its description. A value in brackets
- * can be left out, and is then `yes`. A flag that is on by default is turned off: `--no-dither`.
+ * Returns the flag of an option with its value as in a help, such as `-q, --quality <1-100>`, and
+ * its description. A value in brackets can be left out, and is then `yes`. A flag that is on by
+ * default is turned off: `--no-dither`.
  */
 export function describeFlag(name: OptionName): [flags: string, help: string] {
   const { type, flag, default: fallback } = optionRow(name);
@@ -610,7 +625,10 @@ export function describeFlag(name: OptionName): [flags: string, help: string] {
   return [flags.filter(Boolean).join(', '), `${flag.help}${isStated ? ` (default: ${fallback})` : ''}`];
 }
 
-/** Returns whether an option has another value than its default. Unknown names count if they have a value. */
+/**
+ * Returns whether an option has another value than its default. Unknown names count if they have a
+ * value.
+ */
 export const isOptionSet = (name: string, value: unknown): boolean =>
   value !== undefined && value !== (OPTIONS as Readonly<Record<string, OptionRow>>)[name]?.default;
 

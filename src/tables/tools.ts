@@ -1,4 +1,7 @@
-/** @module The programs that convert images: how each is found, and what messages and reports say about it. */
+/**
+ * @module The programs that convert images: how each is found, and what messages and reports say
+ * about it.
+ */
 
 /** Identifies a tool and its version. */
 export interface VersionProbe {
@@ -20,15 +23,18 @@ interface ToolRow {
   readonly project: string;
   readonly debianPackage: string;
   /**
-   * Conversions that need it: of standard formats, of these with ImageMagick 6, or only of formats that `EXTRA_INPUTS` or
-   * `EXTRA_OUTPUTS` enables; or none, because it only makes some faster or better, or combines their results.
+   * Conversions that need it: of standard formats, of these with ImageMagick 6, or only of formats
+   * that `EXTRA_INPUTS` or `EXTRA_OUTPUTS` enables; or none, because it only makes some faster or
+   * better, or combines their results.
    */
   readonly neededFor: 'standard' | 'magick-6' | 'extras' | 'speed' | 'colours' | 'combine';
   /** What does not work without it. */
   readonly lacks: string;
   /** The same with ImageMagick 7, which does not need it. */
   readonly lacksWith7?: string;
-  /** Configuration files, texts and fonts that only this tool reads, in addition to its libraries. */
+  /**
+   * Configuration files, texts and fonts that only this tool reads, in addition to its libraries.
+   */
   readonly reads?: readonly string[];
   /** Variables of its environment. */
   readonly env?: Readonly<Record<string, string>>;
@@ -152,7 +158,8 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
   pdfinfo: { ...named('pdfinfo'), ...POPPLER },
   // Renders pages of a PDF.
   pdftocairo: { ...named('pdftocairo'), ...POPPLER, reads: FONTS, prepare: 'fontconfig' },
-  // Joins PDFs. It reads the streams of one after the other, so that its memory does not grow with the pictures.
+  // Joins PDFs. It reads the streams of one after the other, so that its memory does not grow with
+  // the pictures.
   qpdf: {
     ...named('qpdf'),
     probe: { args: ['--version'], pattern: /^qpdf version (\d\S*)/m },

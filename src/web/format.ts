@@ -33,10 +33,16 @@ export function formatExcess(
 /** Returns the extension of a file name in lower case, without the dot; empty without one. */
 export const extensionOf = (name: string): string => /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase() ?? '';
 
-/** Extensions that the server does not list as names of formats. An MPO is a JPEG, after which others follow. */
+/**
+ * Extensions that the server does not list as names of formats. An MPO is a JPEG, after which
+ * others follow.
+ */
 export const OTHER_EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', mpo: 'jpg' };
 
-/** Returns the type with this extension or media subtype; undefined for an unknown one. The server detects it by content. */
+/**
+ * Returns the type with this extension or media subtype; undefined for an unknown one. The server
+ * detects it by content.
+ */
 export function inputTypeOf({ name, type }: File): InputType | undefined {
   const extension = extensionOf(name) || type.split('/')[1] || '';
   const token = OTHER_EXTENSIONS[extension] ?? extension;

@@ -70,7 +70,10 @@ function Page() {
   );
 }
 
-/** Progress of all files for screen readers. Omits the countdown, which would be read out every second. */
+/**
+ * Progress of all files for screen readers. Omits the countdown, which would be read out every
+ * second.
+ */
 function Progress() {
   if (combines.value)
     return (

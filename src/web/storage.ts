@@ -1,4 +1,6 @@
-/** @module Texts in the storage of the browser or of a tab. It throws if the user has disabled it. */
+/**
+ * @module Texts in the storage of the browser or of a tab. It throws if the user has disabled it.
+ */
 
 type StorageName = 'localStorage' | 'sessionStorage';
 

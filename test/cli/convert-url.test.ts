@@ -189,7 +189,8 @@ describe('imagemill convert --url', () => {
         ports.add(req.socket.remotePort);
         waiting.push(() => res.end(result));
         most = Math.max(most, waiting.length);
-        // Answer when as many requests as allowed have arrived; the last ones when no more can arrive.
+        // Answer when as many requests as allowed have arrived; the last ones when no more can
+        // arrive.
         if (waiting.length === 3) for (const answer of waiting.splice(0)) answer();
       }),
     );
@@ -307,7 +308,8 @@ describe('imagemill convert --url', () => {
       const result = await fixture('scene.webp');
       const changing = folder.file('photos/changing.jpg');
       const url = await stub((req, res) => {
-        // The request has arrived with its first bytes: the client reads the rest of the file from now on.
+        // The request has arrived with its first bytes: the client reads the rest of the file from
+        // now on.
         truncateSync(changing, bytes);
         received((_req, answer) => answer.setHeader('content-type', 'image/webp').end(result))(req, res);
       });

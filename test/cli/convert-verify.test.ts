@@ -17,7 +17,10 @@ import { startEngine } from '../helpers/service.ts';
 import { processesWhere, writeScript } from '../helpers/util.ts';
 
 const OUTPUTS = ['png', 'webp', 'jpg', 'gif', 'bmp', 'tiff', 'avif', 'jxl'];
-/** Faults of a conversion, as arguments that are added before the output, and the source and formats that show them. */
+/**
+ * Faults of a conversion, as arguments that are added before the output, and the source and formats
+ * that show them.
+ */
 const FAULTS = [
   ['a wrong colour', '-modulate 100,100,80', 'scene.png', OUTPUTS],
   ['a missing row', '-chop 0x1+0+40', 'scene.png', OUTPUTS],
@@ -25,7 +28,9 @@ const FAULTS = [
   ['a lost transparency', '-alpha off', 'window.png', ['png', 'webp', 'gif', 'tiff', 'avif', 'jxl']],
 ] as const;
 
-/** Returns the IDs of the processes that verify for this one: its only children that run Node.js. */
+/**
+ * Returns the IDs of the processes that verify for this one: its only children that run Node.js.
+ */
 const findWorkers = (): number[] =>
   processesWhere('status', (text) => text.includes(`\nPPid:\t${process.pid}\n`)).filter((pid) =>
     processesWhere('cmdline', (text) => text.split('\0')[0] === process.execPath).includes(pid),
@@ -332,7 +337,10 @@ describe('imagemill convert --verify', () => {
       expect(await folder.read(`in/${name}.png`)).to.deep.equal(await fixture('scene.png'));
   });
 
-  /** Calls a function with a folder of working files, and one that compares two of them with `pixels`. */
+  /**
+   * Calls a function with a folder of working files, and one that compares two of them with
+   * `pixels`.
+   */
   async function withVerifier(
     use: (folder: string, ask: (source: string, result: string) => Promise<unknown>) => Promise<void>,
   ): Promise<void> {

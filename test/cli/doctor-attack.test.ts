@@ -40,7 +40,10 @@ const dependingOn = (...layers: string[]): string[] =>
 
 const CODEC = dependingOn('Landlock', 'seccomp');
 
-/** Makes Landlock look absent: landlock_create_ruleset(2), which has the number 444 on every architecture, returns ENOSYS. */
+/**
+ * Makes Landlock look absent: landlock_create_ruleset(2), which has the number 444 on every
+ * architecture, returns ENOSYS.
+ */
 const WITHOUT_LANDLOCK = [
   'python3',
   '-c',
@@ -53,7 +56,10 @@ assert libc.prctl(22, 2, struct.pack('HxxxxxxP', 4, ctypes.addressof(kept))) == 
 os.execv(sys.argv[1], sys.argv[1:])`,
 ];
 
-/** Writes a script that runs ImageMagick with a policy that permits everything, except when the service tests its policy. */
+/**
+ * Writes a script that runs ImageMagick with a policy that permits everything, except when the
+ * service tests its policy.
+ */
 async function permissiveMagick(): Promise<string> {
   const folder = await makeTempDir('policy');
   await mkdir(join(folder, 'ImageMagick'));

@@ -61,11 +61,17 @@ describe('imagemill serve', () => {
     expect(wrong.shown).to.match(/^imagemill: PORT="http": expected a whole number/m);
   });
 
-  /** Shell command that appends the standard output of the service to the file `log` in the folder `$0`. */
+  /**
+   * Shell command that appends the standard output of the service to the file `log` in the folder
+   * `$0`.
+   */
   const APPEND = 'exec "$@" >>"$0/log"';
   const isAddress = (log: string) => /listening on (http:[^"]+)/.exec(log)?.[1];
 
-  /** Sends requests until log lines are dropped, frees space, and expects new log lines and a drain on SIGTERM. */
+  /**
+   * Sends requests until log lines are dropped, frees space, and expects new log lines and a drain
+   * on SIGTERM.
+   */
   async function expectLogRecovery(service: ServiceProcess, log: string, freeSpace: () => Promise<void>) {
     const origin = await eventually(async () => isAddress(await readFile(log, 'utf8').catch(() => '')));
     const dropped = async (): Promise<number> => {
@@ -173,7 +179,8 @@ describe('imagemill serve', () => {
   });
 
   it('stops everything that it has started when the last step of the startup fails', async () => {
-    // A copy of the program whose web page, which is read after the tools have been started, has a dangling link.
+    // A copy of the program whose web page, which is read after the tools have been started, has a
+    // dangling link.
     const copy = await makeTempDir('broken-install');
     for (const name of ['src', 'assets', 'package.json'])
       await cp(join(ROOT, name), join(copy, name), { recursive: true });

@@ -1,5 +1,8 @@
 // @full: installs generators of clients
-/** @module Clients that generators make from the OpenAPI document, as docs/recipes.md shows. Needs the npm registry. */
+/**
+ * @module Clients that generators make from the OpenAPI document, as docs/recipes.md shows. Needs
+ * the npm registry.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';

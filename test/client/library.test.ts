@@ -289,7 +289,10 @@ describe('the client for applications', () => {
   describe('repeats a request', () => {
     const services = useOwnServices();
     const servers = useServers();
-    /** Creates a client whose first `busy` responses have a status and Retry-After, and counts its requests. */
+    /**
+     * Creates a client whose first `busy` responses have a status and Retry-After, and counts its
+     * requests.
+     */
     const busyClient = (busy: number, retryAfter: string, settings: ClientSettings = {}) => {
       const sent: RequestInit[] = [];
       const fetch: typeof globalThis.fetch = async (url, init = {}) => {

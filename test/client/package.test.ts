@@ -1,5 +1,8 @@
 // @full: installs the package in other JavaScript runtimes
-/** @module The package of the client, in a project that has nothing else. Needs the npm registry for other JavaScript runtimes. */
+/**
+ * @module The package of the client, in a project that has nothing else. Needs the npm registry for
+ * other JavaScript runtimes.
+ */
 import { globSync } from 'node:fs';
 import { copyFile, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,9 +17,15 @@ import { useService } from '../helpers/service.ts';
 import { useServers } from '../helpers/stub-server.ts';
 
 const MAX_BYTES = 30_000;
-/** npm packages with the programs. They have no installation script, and one package for each system. */
+/**
+ * npm packages with the programs. They have no installation script, and one package for each
+ * system.
+ */
 const RUNTIMES = [`node-${process.platform}-${process.arch}@20`, 'bun@1.4.5', 'deno@2.9.6'];
-/** What each program runs: module system, then the program and its options below `node_modules/`, or none for this Node.js. */
+/**
+ * What each program runs: module system, then the program and its options below `node_modules/`, or
+ * none for this Node.js.
+ */
 const RUNS = [
   ['Node.js 24', 'mjs', []],
   ['Node.js 24', 'cjs', []],

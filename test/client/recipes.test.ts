@@ -20,7 +20,10 @@ import { useService } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
 import { readZip } from '../helpers/zip.ts';
 
-/** Gives Uppy the files of an input, and shows its errors, as an application does without Uppy's own dashboard. */
+/**
+ * Gives Uppy the files of an input, and shows its errors, as an application does without Uppy's own
+ * dashboard.
+ */
 const UPPY_INPUT = `document.querySelector('input').onchange = ({ target: { files } }) => {
   for (const data of files) uppy.addFile({ name: data.name, type: data.type, data });
   uppy.upload();

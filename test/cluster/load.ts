@@ -1,4 +1,7 @@
-/** @module A constant load of conversions from many clients, with the outcomes of the requests during each event. */
+/**
+ * @module A constant load of conversions from many clients, with the outcomes of the requests
+ * during each event.
+ */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
@@ -10,7 +13,10 @@ import { fixture } from '../helpers/client.ts';
 /** Mean time between the response to a client and its next request, in milliseconds. */
 const THINK_MS = 3000;
 
-/** Time limit of a request of the plain client, in milliseconds: more than nginx needs to try three instances. */
+/**
+ * Time limit of a request of the plain client, in milliseconds: more than nginx needs to try three
+ * instances.
+ */
 const PLAIN_TIMEOUT_MS = 180_000;
 
 /** An image, and the options of its conversion. The results of equal ones are equal. */
@@ -33,7 +39,10 @@ export interface Event {
 /** How a client converts an image. */
 type Convert = (url: string, key: string, conversion: Conversion) => Promise<Buffer>;
 
-/** Converts an image with a new connection, like curl. Throws an error with the status and reason of another response than 200. */
+/**
+ * Converts an image with a new connection, like curl. Throws an error with the status and reason of
+ * another response than 200.
+ */
 export const convertPlain: Convert = async (url, key, { image, options }) => {
   const query = new URLSearchParams(options as Record<string, string>);
   const headers = { authorization: `Bearer ${key}`, 'content-length': image.length };
@@ -46,7 +55,10 @@ export const convertPlain: Convert = async (url, key, { image, options }) => {
   return body;
 };
 
-/** The kinds of clients: the library repeats requests after 429 and 503, the other one repeats nothing. */
+/**
+ * The kinds of clients: the library repeats requests after 429 and 503, the other one repeats
+ * nothing.
+ */
 const CLIENTS: Readonly<Record<string, Convert>> = {
   async library(url, key, { image, options }) {
     const result = await createClient(url, { key }).convert(new Uint8Array(image), options);

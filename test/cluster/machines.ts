@@ -1,4 +1,7 @@
-/** @module Machines of a cluster on this machine: Docker daemons in namespaces of their own, connected by a bridge. */
+/**
+ * @module Machines of a cluster on this machine: Docker daemons in namespaces of their own,
+ * connected by a bridge.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
@@ -7,14 +10,20 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execute } from '../helpers/process.ts';
 
-/** Folder of the machines, and the archive of images that all of them have. Set by `scripts/test-cluster.sh`. */
+/**
+ * Folder of the machines, and the archive of images that all of them have. Set by
+ * `scripts/test-cluster.sh`.
+ */
 const { CLUSTER_FOLDER = '', CLUSTER_IMAGES = '', CLUSTER_CGROUP = '' } = process.env;
 /** Addresses for benchmarks (RFC 2544), which no real network has. */
 const NETWORK = '198.18.0';
 const GATEWAY = `${NETWORK}.1`;
 /** Addresses at which the first machine can also be reached, one for each client. */
 const SERVED = '198.19.0';
-/** Interval between two looks at the cluster, in milliseconds. Each costs a process of the docker command. */
+/**
+ * Interval between two looks at the cluster, in milliseconds. Each costs a process of the docker
+ * command.
+ */
 const POLL_MS = 500;
 
 const ip = (...args: string[]) => execute('ip', args);
@@ -91,12 +100,13 @@ function createMachine(name: string, address: string) {
 /**
  * Starts machines as a swarm whose first machine is the manager. All have the images.
  *
- * @param clients number of clients that reach the manager at `served`, each from an address of its own
+ * @param clients number of clients that reach the manager at `served`, each from an address of its
+ *   own
  */
 export async function startSwarm(names: readonly string[], clients: number) {
   await ip('link', 'set', 'lo', 'up');
-  // By default, a bridge has the lowest address of its ports. It would change with a machine that dies, and the other machines would
-  // send to the earlier one for a minute.
+  // By default, a bridge has the lowest address of its ports. It would change with a machine that
+  // dies, and the other machines would send to the earlier one for a minute.
   await ip('link', 'add', 'lan', 'address', '02:00:00:00:00:01', 'type', 'bridge');
   await ip('address', 'add', `${GATEWAY}/16`, 'dev', 'lan');
   await ip('link', 'set', 'lan', 'up');

@@ -1,6 +1,7 @@
 /**
- * @module Measures docker/swarm.yaml with one, two and three instances, each with the same share of a processor, and prints tables for
- * docs/sizing.md. The shares are so small that the processors of this machine limit neither the instances nor the clients.
+ * @module Measures docker/swarm.yaml with one, two and three instances, each with the same share of
+ * a processor, and prints tables for docs/sizing.md. The shares are so small that the processors of
+ * this machine limit neither the instances nor the clients.
  */
 import { readFileSync } from 'node:fs';
 import { type CpuInfo, cpus } from 'node:os';
@@ -18,7 +19,10 @@ const WARM_UP_S = 5;
 const SECONDS = 25;
 const ROUNDS = 3;
 const LOADS = [0.5, 0.8, 1.2];
-/** Sizes of the uploads that measure what nginx needs, in bytes: a small image, a photo of 3 megapixels, and one of 10 MB. */
+/**
+ * Sizes of the uploads that measure what nginx needs, in bytes: a small image, a photo of 3
+ * megapixels, and one of 10 MB.
+ */
 const UPLOAD_BYTES = [10_000, 660_000, 10_000_000];
 /** Unit of the times in /proc/PID/stat, in milliseconds. */
 const TICK_MS = 10;
@@ -90,7 +94,8 @@ async function offer(perSecond: number): Promise<Outcome> {
 function proxyMs(): number {
   const pids = processesWhere('cgroup', (text) => text.includes(proxy));
   const ticks = pids.map((pid) => {
-    // The fields after the name, which is in parentheses. The 14th and 15th of all are the times in user and kernel mode.
+    // The fields after the name, which is in parentheses. The 14th and 15th of all are the times in
+    // user and kernel mode.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /, '')
       .split(' ');
@@ -100,7 +105,9 @@ function proxyMs(): number {
 }
 
 let earlier = cpus();
-/** Returns the share of time for which the processors of this machine were busy since the last call. */
+/**
+ * Returns the share of time for which the processors of this machine were busy since the last call.
+ */
 function busy(): string {
   const now = cpus();
   const sum = (of: (times: CpuInfo['times']) => number): number =>
@@ -119,7 +126,10 @@ console.log(
   '| Instances | Load | Responses per second | Median, s | 95th percentile, s | Rejected | This machine is busy |',
 );
 console.log('|--:|--:|--:|--:|--:|--:|--:|');
-/** Responses per second of each number of instances, in each round: the speed of a virtual machine changes in the course of time. */
+/**
+ * Responses per second of each number of instances, in each round: the speed of a virtual machine
+ * changes in the course of time.
+ */
 const maxima = new Map<number, number[]>([1, 2, 3].map((instances) => [instances, []]));
 for (let round = 1; round <= ROUNDS; round += 1)
   for (const [instances, found] of maxima) {

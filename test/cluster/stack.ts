@@ -10,7 +10,8 @@ export const INSTANCES = 'imagemill_instances';
 export const PROXY = 'imagemill_proxy';
 
 /**
- * Starts three machines and deploys the stack, with the API keys `clients`, which has no limit, and `limited`.
+ * Starts three machines and deploys the stack, with the API keys `clients`, which has no limit, and
+ * `limited`.
  *
  * @param clients number of clients with addresses of their own
  * @param limit requests per minute of the key `limited`

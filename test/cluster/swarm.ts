@@ -1,4 +1,7 @@
-/** @module Tests of `docker/swarm.yaml` on three machines, under a constant load, while the cluster changes. */
+/**
+ * @module Tests of `docker/swarm.yaml` on three machines, under a constant load, while the cluster
+ * changes.
+ */
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -236,7 +239,9 @@ function findTools(container: string): number[] {
   );
 }
 
-/** Sends requests at twice the rate limit for most of its window, and returns how many are accepted. */
+/**
+ * Sends requests at twice the rate limit for most of its window, and returns how many are accepted.
+ */
 async function countPassed(url: string): Promise<number> {
   const ends = performance.now() + 55_000;
   let passed = 0;

@@ -20,7 +20,10 @@ describe('docker/compose.yaml', () => {
   let limit = '';
   let access = '';
 
-  /** Runs Docker Compose of Debian in a container. Local stand-ins replace the images that it would pull. */
+  /**
+   * Runs Docker Compose of Debian in a container. Local stand-ins replace the images that it would
+   * pull.
+   */
   const compose = (...args: string[]): Promise<string> => {
     const settings = {
       COMPOSE_PROJECT_NAME: project,
@@ -110,7 +113,8 @@ describe('docker/compose.yaml', () => {
       for (const name of instances)
         await eventually(async () => (await docker('logs', name)).includes('rate limit is shared'));
       const answers: Awaited<ReturnType<typeof sendForm>>[] = [];
-      // Few at a time: an instance that waits for the processor longer than for Valkey would count on its own.
+      // Few at a time: an instance that waits for the processor longer than for Valkey would count
+      // on its own.
       while (answers.length < 70)
         answers.push(...(await Promise.all(Array.from({ length: 5 }, () => sendForm(`${base}/formats`)))));
       const passed = answers.filter(({ status }) => status === 200);

@@ -4,7 +4,10 @@ import { convert } from '../helpers/client.ts';
 import { HARDENED, useContainers } from '../helpers/docker.ts';
 import { decode, type Pixels } from '../helpers/pixels.ts';
 
-/** Samples of each script. None of the glyphs is a rectangle, which is the placeholder for a missing glyph. */
+/**
+ * Samples of each script. None of the glyphs is a rectangle, which is the placeholder for a missing
+ * glyph.
+ */
 const LETTERS = {
   Latin: 'Aßğệ',
   Cyrillic: 'ЖщҐђ',

@@ -4,7 +4,9 @@ import { expect } from 'chai';
 import { docker, HARDENED, IMAGE } from '../helpers/docker.ts';
 
 const FIXTURES = fileURLToPath(new URL('../../fixtures', import.meta.url));
-/** User that can read the checkout. Root without capabilities can only read files that root owns. */
+/**
+ * User that can read the checkout. Root without capabilities can only read files that root owns.
+ */
 const USER = `${process.getuid?.() ?? 0}:0`;
 
 describe('the image on the command line', () => {

@@ -9,8 +9,9 @@ import { eventually } from '../helpers/util.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /**
- * Command that runs the test files that do not depend on settings, one by one: they are one client, which shares its disk space.
- * Files with the tag `@imagemagick-7` run with the same tools in `npm run test:debian-13`.
+ * Command that runs the test files that do not depend on settings, one by one: they are one client,
+ * which shares its disk space. Files with the tag `@imagemagick-7` run with the same tools in
+ * `npm run test:debian-13`.
  */
 const SUITE =
   'exec mocha --no-parallel $(grep -L "^// @imagemagick-7" $(grep -l "useService()" test/service/*.test.ts))';
@@ -79,7 +80,8 @@ describe('a hardened container', () => {
     const container = await start([...HARDENED, '--network', 'none'], { SANDBOX: 'on' });
     const interfaces = (await container.sh('cat /proc/net/dev')).split('\n').slice(2);
     expect(interfaces.map((line) => line.split(':')[0]?.trim())).to.deep.equal(['lo']);
-    // Run the suite in the network namespace of the container: the port is not reachable from outside.
+    // Run the suite in the network namespace of the container: the port is not reachable from
+    // outside.
     const { Pid } = (await inspect(container.name)).State;
     const inside = ['--target', String(Pid), '--net', 'sh', '-c'];
     const { status, stdout, stderr } = spawnSync('nsenter', [...inside, SUITE], {

@@ -60,7 +60,8 @@ describe('rotate, flip, scale, blur and greyscale', () => {
       const file = await read(name);
       const wrong: string[] = [];
       for (const [at, format] of engine.capabilities.outputs.entries()) {
-        // Two edits for each file and format: over all of them, each pair of a file or a format and an edit.
+        // Two edits for each file and format: over all of them, each pair of a file or a format and
+        // an edit.
         const [start, twice] = [2 * (place + at), [...EDITS, ...EDITS]];
         const pair = twice.slice(start % EDITS.length, (start % EDITS.length) + 2);
         const edits = SHORT_PATHS[name]?.includes(format) ? EDITS : pair;
@@ -144,7 +145,8 @@ describe('rotate, flip, scale, blur and greyscale', () => {
         const { data } = whole;
         const raw = { raw: { width: whole.width, height: whole.height, channels: 4 } } as const;
         const expected = await toPixels(sharp(data, raw).resize(width, height, { fit: 'fill' }));
-        // librsvg draws each size anew, and sharp enlarges with three lobes of Lanczos instead of two.
+        // librsvg draws each size anew, and sharp enlarges with three lobes of Lanczos instead of
+        // two.
         const least = type === 'svg' || scale > 100 ? 27 : 40;
         expect(difference(found, expected).psnr, `${scale}`).to.be.above(least);
       }

@@ -1,4 +1,7 @@
-/** @module Static checks of `docker/Dockerfile`, `docker/compose.yaml`, `docker/swarm.yaml` and `docker/nginx.conf`. */
+/**
+ * @module Static checks of `docker/Dockerfile`, `docker/compose.yaml`, `docker/swarm.yaml` and
+ * `docker/nginx.conf`.
+ */
 import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -74,7 +77,8 @@ describe('the files for Docker', () => {
     ] as const) {
       const { env_file, environment } = services[name];
       expect(env_file, name).to.deep.equal([{ path: '.env', required: false }]);
-      // `environment` takes precedence over the file: other settings there must take their value from it.
+      // `environment` takes precedence over the file: other settings there must take their value
+      // from it.
       const own = Object.keys(environment).filter((key) => !environment[key].startsWith(`\${${key}:-`));
       expect(own, name).to.have.members([...fixed]);
     }

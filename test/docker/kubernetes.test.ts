@@ -44,8 +44,8 @@ const kustomization = async (): Promise<Kustomization> =>
   parse(await readFile(join(FOLDER, 'kustomization.yaml'), 'utf8'));
 
 /**
- * Returns the module of kubernetes-models with the schema of a resource: a folder for each API group, a file for each
- * kind.
+ * Returns the module of kubernetes-models with the schema of a resource: a folder for each API
+ * group, a file for each kind.
  */
 const modelFor = ({ apiVersion, kind }: Resource): string => {
   const [group, version] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
@@ -210,7 +210,8 @@ describe('the resources for Kubernetes', () => {
     const mounts = container.volumeMounts.map(({ name }: Resource) => name);
     expect(mounts).to.have.members(spec.template.spec.volumes.map(({ name }: Resource) => name));
 
-    // The shell of the container runs the last of its commands; here the program prints its arguments instead.
+    // The shell of the container runs the last of its commands; here the program prints its
+    // arguments instead.
     const folder = await makeTempDir('bulk-job');
     await writeFile(join(folder, 'tini'), '#!/bin/sh\nprintf "%s\\n" "$@"\n', { mode: 0o755 });
     const shards = Array.from({ length: spec.completions }, (_, index) => {
@@ -235,7 +236,8 @@ describe('the resources for Kubernetes', () => {
         paths.some((mount: string) => path.startsWith(mount)),
         path,
       ).to.equal(true);
-    // Exit status 2 would mean options that the command does not know; there is no such folder here.
+    // Exit status 2 would mean options that the command does not know; there is no such folder
+    // here.
     const { outcome } = await runCli([
       'convert',
       join(folder, 'none'),

@@ -16,7 +16,10 @@ import { eventually } from '../helpers/util.ts';
 
 const CONF = new URL('../../docker/nginx.conf', import.meta.url);
 
-/** Request headers of an upload that announces this number of bytes. By default, as many as nginx buffers. */
+/**
+ * Request headers of an upload that announces this number of bytes. By default, as many as nginx
+ * buffers.
+ */
 const uploadOf = (bytes: number) =>
   `POST /api/v1/batch HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: ${bytes}\r\n\r\n`;
 const upload = uploadOf(19_999_999);

@@ -1,4 +1,6 @@
-/** @module Tests of `docker/prometheus/alerts.yaml` with promtool, the test program of Prometheus. */
+/**
+ * @module Tests of `docker/prometheus/alerts.yaml` with promtool, the test program of Prometheus.
+ */
 import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +21,10 @@ interface Rule {
 
 const rules = async (): Promise<readonly Rule[]> => parse(await readFile(ALERTS, 'utf8')).groups[0].rules;
 
-/** Samples of a metric: its name and labels, and the values, one each 15 s, in the notation of promtool. */
+/**
+ * Samples of a metric: its name and labels, and the values, one each 15 s, in the notation of
+ * promtool.
+ */
 type Series = Readonly<Record<string, string>>;
 
 const a = 'job="imagemill",instance="a:3000"';
@@ -27,7 +32,10 @@ const b = 'job="imagemill",instance="b:3000"';
 const requests = (route: string, status: number, values: string): Series => ({
   [`imagemill_http_requests_total{${a},route="${route}",status="${status}"}`]: values,
 });
-/** Counts of the buckets of the time in the queue. Of 100 conversions per sample, `fast` wait for less than 5 s. */
+/**
+ * Counts of the buckets of the time in the queue. Of 100 conversions per sample, `fast` wait for
+ * less than 5 s.
+ */
 const waits = (fast: number): Series =>
   Object.fromEntries(
     Object.entries({ 1: fast, 5: fast, 10: 100, '+Inf': 100 }).map(([le, count]) => [
@@ -48,7 +56,10 @@ const shared = (...values: readonly number[]): Series =>
       .map((labels, at) => [`imagemill_rate_limit_shared{${labels}}`, `${values[at]}x80`]),
   );
 
-/** For each alert, series of 20 minutes at whose end it must fire, and others at whose end it must not. */
+/**
+ * For each alert, series of 20 minutes at whose end it must fire, and others at whose end it must
+ * not.
+ */
 const CASES: Readonly<
   Record<string, { readonly fires: readonly Series[]; readonly silent: readonly Series[] }>
 > = {

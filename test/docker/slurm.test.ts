@@ -1,6 +1,8 @@
 // @full: 10 000 files in a cluster of two nodes
 // @slow
-/** @module Tests of `docker/slurm/convert.sbatch` with a Slurm cluster of two nodes on this machine. */
+/**
+ * @module Tests of `docker/slurm/convert.sbatch` with a Slurm cluster of two nodes on this machine.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -23,7 +25,10 @@ const FILES = 5000;
 const NODES = ['n1', 'n2'];
 /** The reports that later runs replaced. */
 const EARLIER = 'earlier.csv';
-/** Files that a task with one processor has begun and not yet reported: one that is converted, one that is written. */
+/**
+ * Files that a task with one processor has begun and not yet reported: one that is converted, one
+ * that is written.
+ */
 const IN_FLIGHT = 2;
 
 describe('the Slurm job array', function () {
@@ -82,7 +87,10 @@ describe('the Slurm job array', function () {
   const kill = (pids: readonly number[]): void => {
     for (const pid of pids) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
   };
-  /** Ends all processes of a node: its daemon, the processes that watch its jobs and would report their end, and the jobs. */
+  /**
+   * Ends all processes of a node: its daemon, the processes that watch its jobs and would report
+   * their end, and the jobs.
+   */
   const loseNode = async (name: string): Promise<number> => {
     await stop(name);
     const jobs = findJobs(`SLURMD_NODENAME=${name}`);

@@ -12,8 +12,8 @@ import { eventually } from '../helpers/util.ts';
 
 const UNIT = join(PROJECT, 'debian/imagemill.service');
 /**
- * Maximum exposure level of `systemd-analyze security`, which rates 0 to 10 and reads OK up to 4.9. The unit has 2.4 on
- * Debian 12; newer versions check more.
+ * Maximum exposure level of `systemd-analyze security`, which rates 0 to 10 and reads OK up to 4.9.
+ * The unit has 2.4 on Debian 12; newer versions check more.
  */
 const MAX_EXPOSURE = 3;
 
@@ -32,8 +32,9 @@ function runTool(
 }
 
 /**
- * Returns a command prefix that runs a program as the user `nobody` without capabilities. As root, it uses a user namespace where
- * the kernel allows one; the program then keeps the file access of root.
+ * Returns a command prefix that runs a program as the user `nobody` without capabilities. As root,
+ * it uses a user namespace where the kernel allows one; the program then keeps the file access of
+ * root.
  */
 function asNobody(): string[] {
   const nobody = ['unshare', '--user', '--map-user=65534', '--map-group=65534'];
@@ -42,8 +43,8 @@ function asNobody(): string[] {
 }
 
 /**
- * Returns a command prefix that applies SystemCallFilter with libseccomp, as systemd does: only the given calls are
- * allowed, for the program and its descendants.
+ * Returns a command prefix that applies SystemCallFilter with libseccomp, as systemd does: only the
+ * given calls are allowed, for the program and its descendants.
  *
  * @param denied beginning of the names of calls that are denied nevertheless
  */

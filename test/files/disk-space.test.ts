@@ -5,7 +5,10 @@ import type { ServiceError } from '../../src/tables/errors.ts';
 
 const MIB = 1024 ** 2;
 
-/** Creates the accounting of a disk of this size plus the reserve. Its free space shrinks as requests store data. */
+/**
+ * Creates the accounting of a disk of this size plus the reserve. Its free space shrinks as
+ * requests store data.
+ */
 function disk(mebibytes: number) {
   const space = new DiskSpace(async () => mebibytes * MIB + MIN_FREE_BYTES - space.stored());
   const open = (client: string | undefined, size = 0): Promise<DiskAccount> => space.open(client, size * MIB);

@@ -121,8 +121,8 @@ describe('removeFolder', () => {
     const inner = join(folder, 'request', '1');
     await mkdir(inner, { recursive: true });
     for (let at = 0; at < 5000; at += 1) fs.writeFileSync(join(inner, `${at}`), '');
-    // What this thread does to the files: requests to the threads of Node.js, one for each file if it removes them itself, and calls
-    // that block it.
+    // What this thread does to the files: requests to the threads of Node.js, one for each file if
+    // it removes them itself, and calls that block it.
     const code = `
       import { createHook } from 'node:async_hooks';
       import fs from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * @module The file kinds of BMP Suite (https://entropymine.com/jason/bmpsuite), "good" and "questionable", generated. Each
- * file is red in its left half and blue in its right half.
+ * @module The file kinds of BMP Suite (https://entropymine.com/jason/bmpsuite), "good" and
+ * "questionable", generated. Each file is red in its left half and blue in its right half.
  */
 
 import { type Bitmap, bmp, packRows } from '../../scripts/fixtures/bmp-writer.ts';

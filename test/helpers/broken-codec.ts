@@ -10,7 +10,8 @@ const SOURCE = new URL('../../src/process/sandbox/broken-codec.c', import.meta.u
 const PREBUILT = '/usr/local/bin/imagemill-broken-codec';
 
 /**
- * Builds the program. It is linked dynamically, as the tools are, so that the fork server can be preloaded.
+ * Builds the program. It is linked dynamically, as the tools are, so that the fork server can be
+ * preloaded.
  *
  * @param more further arguments of the compiler
  * @returns the path; undefined without a compiler
@@ -26,7 +27,8 @@ export async function buildBrokenCodec(name: string, ...more: string[]): Promise
 }
 
 /**
- * Builds a library that starts a thread when it is loaded, so that no fork server can run a program that needs it.
+ * Builds a library that starts a thread when it is loaded, so that no fork server can run a program
+ * that needs it.
  *
  * @returns the path, which does not exist without a compiler
  */

@@ -8,7 +8,10 @@ import { decode, difference, type Pixels } from './pixels.ts';
 import { requires } from './skips.ts';
 import { PATIENCE_MS } from './util.ts';
 
-/** Debian's browser without windows. It takes a third of the processor time of the others, but cannot show a PDF. */
+/**
+ * Debian's browser without windows. It takes a third of the processor time of the others, but
+ * cannot show a PDF.
+ */
 const HEADLESS_SHELL = 'chromium-headless-shell';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 const FOLDERS = (process.env.PATH ?? '').split(delimiter);
@@ -18,7 +21,8 @@ const MAC_PATHS = [
 ];
 
 /**
- * Returns the path of a browser on this machine. `scripts/bootstrap.sh` installs the Debian packages.
+ * Returns the path of a browser on this machine. `scripts/bootstrap.sh` installs the Debian
+ * packages.
  *
  * @param showsPdf whether the browser must be able to show a PDF
  * @throws {Error} if there is none
@@ -76,8 +80,8 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
 }
 
 /**
- * Maximum mean absolute error of a channel (0 to 255) between a result and what Chromium or sharp shows. Without a conversion,
- * patches in all colours have 4 to 50.
+ * Maximum mean absolute error of a channel (0 to 255) between a result and what Chromium or sharp
+ * shows. Without a conversion, patches in all colours have 4 to 50.
  */
 export const MAX_MEAN_ERROR = 1;
 
@@ -95,7 +99,10 @@ export async function expectAsInBrowser(
   expect(mae).to.be.below(MAX_MEAN_ERROR);
 }
 
-/** Starts Chromium before the tests of a suite, and closes it after them. Skips them without a browser. */
+/**
+ * Starts Chromium before the tests of a suite, and closes it after them. Skips them without a
+ * browser.
+ */
 export function useBrowserDecoder(): { show(file: Buffer, mediaType: string): Promise<Pixels> } {
   let browser: Browser | undefined;
   before(async function () {

@@ -95,7 +95,10 @@ export async function expectSuccess(sent: ClientResponse | Promise<ClientRespons
   return answer;
 }
 
-/** Sends `POST /convert` with a hand-written multipart body with the boundary `xyz`, encoded as Latin-1. */
+/**
+ * Sends `POST /convert` with a hand-written multipart body with the boundary `xyz`, encoded as
+ * Latin-1.
+ */
 export function convertRaw(base: string, parts: readonly string[]): Promise<ClientResponse> {
   return sendForm(`${base}/convert`, {
     method: 'POST',

@@ -1,9 +1,14 @@
-/** @module Photos that can be told apart by their colour, to check the order of pages and frames. */
+/**
+ * @module Photos that can be told apart by their colour, to check the order of pages and frames.
+ */
 import sharp from 'sharp';
 import { countPages } from './pdf.ts';
 import { drawPdf, plain } from './pixels.ts';
 
-/** Colours of the right halves of the photos, by their names in natural order. The left halves have half of each value. */
+/**
+ * Colours of the right halves of the photos, by their names in natural order. The left halves have
+ * half of each value.
+ */
 export const COLOURS = {
   'IMG_1.jpg': [200, 40, 40],
   'IMG_2.jpg': [40, 160, 60],

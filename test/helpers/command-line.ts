@@ -16,7 +16,9 @@ export interface Ended {
 /** Runs `imagemill` as a process, with arguments. */
 export const runCli = (args: readonly string[]) => runNode([MAIN, ...args]);
 
-/** Runs `imagemill` in the process of the test, with arguments and additional environment variables. */
+/**
+ * Runs `imagemill` in the process of the test, with arguments and additional environment variables.
+ */
 export async function runCliInProcess(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},

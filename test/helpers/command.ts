@@ -1,4 +1,7 @@
-/** @module Runs the command line as a process, with standard input, with actions during the run, or on a pseudoterminal. */
+/**
+ * @module Runs the command line as a process, with standard input, with actions during the run, or
+ * on a pseudoterminal.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { MAIN, programEnvironment } from './process.ts';
@@ -26,7 +29,10 @@ export interface CommandOptions {
   readonly launcher?: readonly string[];
   /** Standard input; `never` leaves it open without data. */
   readonly input?: Uint8Array | 'never';
-  /** Called with the process ID as soon as the command runs. `printed` returns its standard output so far. */
+  /**
+   * Called with the process ID as soon as the command runs. `printed` returns its standard output
+   * so far.
+   */
   readonly meanwhile?: (pid: number, printed: () => string) => Promise<void>;
 }
 

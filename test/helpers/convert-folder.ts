@@ -19,7 +19,10 @@ export interface ConvertFolder {
   put(fixtureName: string, name: string): Promise<void>;
   /** Runs `imagemill convert` in the process of the test. */
   run(args: readonly string[], options?: InProcessOptions): Promise<CommandRun>;
-  /** Converts the folder `in` to several results of each file in the folder `out`. One command is faster than several. */
+  /**
+   * Converts the folder `in` to several results of each file in the folder `out`. One command is
+   * faster than several.
+   */
   runVariants(variants: Variants, args: readonly string[], options?: InProcessOptions): Promise<CommandRun>;
   /** Runs `imagemill convert` as a process. */
   runProcess(args: readonly string[], options?: CommandOptions): Promise<CommandRun>;
@@ -33,7 +36,10 @@ export interface ConvertFolder {
   files(within?: string): Promise<string[]>;
   /** Lists the complete results in the folder `out`. */
   results(): Promise<string[]>;
-  /** Creates a tool that waits while the folder `out` has more results than the limit, so that a run cannot end early. */
+  /**
+   * Creates a tool that waits while the folder `out` has more results than the limit, so that a run
+   * cannot end early.
+   */
   limitedTool(most: number): Promise<LimitedTool>;
 }
 

@@ -1,4 +1,7 @@
-/** @module Starts Redis and nginx as child processes of a test. Services of the system are not touched. */
+/**
+ * @module Starts Redis and nginx as child processes of a test. Services of the system are not
+ * touched.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
@@ -16,8 +19,9 @@ export interface Daemon {
 }
 
 /**
- * Returns TCP ports that are free at the moment. They are below those that systems assign to connections and to servers without a
- * fixed port (from 32768 on), so that no other test gets one of them while its server restarts.
+ * Returns TCP ports that are free at the moment. They are below those that systems assign to
+ * connections and to servers without a fixed port (from 32768 on), so that no other test gets one
+ * of them while its server restarts.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();

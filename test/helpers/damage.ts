@@ -24,7 +24,10 @@ export const FIXTURE_FILES: readonly (Fixture & { readonly folder: (typeof FOLDE
         return type ? [{ folder, name, type, bytes: readFileSync(path + name) }] : [];
       });
   });
-/** BigTIFFs: directories, counts and offsets are 64-bit numbers, and Node.js reads file positions up to 2^53. */
+/**
+ * BigTIFFs: directories, counts and offsets are 64-bit numbers, and Node.js reads file positions up
+ * to 2^53.
+ */
 const BIG_TIFFS: readonly Fixture[] = [
   {
     name: 'a BigTIFF with a profile',
@@ -42,7 +45,9 @@ const BIG_TIFFS: readonly Fixture[] = [
 /** All images of the project, and two BigTIFFs. */
 export const FIXTURES: readonly Fixture[] = [...FIXTURE_FILES, ...BIG_TIFFS];
 
-/** Byte values that are likely to cause errors: no bits, all bits, sign bits, and sizes of windows. */
+/**
+ * Byte values that are likely to cause errors: no bits, all bits, sign bits, and sizes of windows.
+ */
 const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
 
 /** Names of the parts of a header that repairs change. */
@@ -68,7 +73,10 @@ const PARTS = [
 /** Bytes after the name of a part that belong to it. */
 const PART_BYTES = 48;
 
-/** Returns the offsets of the parts of a header that repairs change, and of the first directory of a TIFF. */
+/**
+ * Returns the offsets of the parts of a header that repairs change, and of the first directory of a
+ * TIFF.
+ */
 export function findParts({ type, bytes }: Fixture): number[] {
   const isBigEndian = bytes[0] === 0x4d;
   const directory = type === 'tiff' ? [isBigEndian ? bytes.readUInt32BE(4) : bytes.readUInt32LE(4)] : [];
@@ -77,7 +85,8 @@ export function findParts({ type, bytes }: Fixture): number[] {
 }
 
 /**
- * Returns a copy with one to five changed bytes. Most are near the start, where most header fields are.
+ * Returns a copy with one to five changed bytes. Most are near the start, where most header fields
+ * are.
  *
  * @param parts offsets of parts of the header, which get half of the changes
  */

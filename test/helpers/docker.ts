@@ -36,7 +36,10 @@ export const HARDENED = [
 /** A running container. */
 export interface Container {
   readonly name: string;
-  /** Base URL of the API, including the version. Without a network, the address is only valid inside the container. */
+  /**
+   * Base URL of the API, including the version. Without a network, the address is only valid inside
+   * the container.
+   */
   readonly base: string;
   /** Runs a shell command in the container and returns its stdout. */
   sh(command: string): Promise<string>;
@@ -44,7 +47,10 @@ export interface Container {
   log(): Promise<Record<string, unknown>[]>;
 }
 
-/** Returns a function that starts containers for a suite, on an internal network. The suite removes them at its end. */
+/**
+ * Returns a function that starts containers for a suite, on an internal network. The suite removes
+ * them at its end.
+ */
 export function useContainers() {
   const network = `imagemill-test-${process.hrtime.bigint()}`;
   const names: string[] = [];

@@ -333,7 +333,10 @@ export const SUPPORTED = [
   '(fill: light-dark(red, blue))',
 ];
 
-/** Style sheets for {@link styled} that librsvg would read differently from browsers without rewriting. */
+/**
+ * Style sheets for {@link styled} that librsvg would read differently from browsers without
+ * rewriting.
+ */
 export const SHEETS: Readonly<Record<string, string>> = {
   'nested rules': '.a{fill:red; .b{fill:teal} .d &amp;{fill:red}}',
   'nested rules with &': '.b{&amp;.c{fill:teal} &amp; + .d{fill:gold} fill:pink}',

@@ -1,4 +1,7 @@
-/** @module Edits of pictures, and what sharp makes of the same picture: the judge of the options that change pixels. */
+/**
+ * @module Edits of pictures, and what sharp makes of the same picture: the judge of the options
+ * that change pixels.
+ */
 import { readFile } from 'node:fs/promises';
 import sharp, { type Sharp } from 'sharp';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
@@ -17,14 +20,20 @@ export interface Edit {
   readonly options: Partial<ConvertOptions>;
   /** A picture for the source's watermark. */
   readonly watermark?: Buffer;
-  /** Does the same to a frame or page. sharp reorders the steps of one pipeline, so each step has its own. */
+  /**
+   * Does the same to a frame or page. sharp reorders the steps of one pipeline, so each step has
+   * its own.
+   */
   readonly steps: readonly ((frame: Sharp) => Sharp | Promise<Sharp>)[];
   /**
-   * Greatest difference of a channel, 0 to 255, in an output without loss, or the least PSNR in dB, also of an output without
-   * transparency, which is made of the edited picture.
+   * Greatest difference of a channel, 0 to 255, in an output without loss, or the least PSNR in dB,
+   * also of an output without transparency, which is made of the edited picture.
    */
   readonly tolerance: number | { readonly psnr: number; readonly flattened?: number };
-  /** Formats whose result is not the edited picture: an icon has borders, and is reduced after the edit, a GIF no partial transparency, and sharpening adds to loss. */
+  /**
+   * Formats whose result is not the edited picture: an icon has borders, and is reduced after the
+   * edit, a GIF no partial transparency, and sharpening adds to loss.
+   */
   readonly except?: readonly OutputType[];
 }
 
@@ -137,7 +146,10 @@ async function applyBySharp({ steps }: Edit, frame: Pixels): Promise<Pixels> {
   return edited;
 }
 
-/** Decodes the frames of an animation, the pages of a TIFF, or the only image of a result; the first page of a PDF. */
+/**
+ * Decodes the frames of an animation, the pages of a TIFF, or the only image of a result; the first
+ * page of a PDF.
+ */
 async function decodeFrames(file: Buffer, format: string): Promise<Pixels[]> {
   if (!['gif', 'webp', 'tiff'].includes(format)) return [await decodeAny(file, format)];
   const { pages = 1 } = await sharp(file, { animated: true }).metadata();
@@ -155,13 +167,17 @@ export const baseOptions = (format: OutputType): ConvertOptions => ({
 
 /** PSNR in dB of an edit of a result with loss, against the edited result without the edit. */
 const LEAST_PSNR = 28;
-/** The same for an icon, in whose square an image with an odd side is half a pixel to the left and to the top, and for few colours. */
+/**
+ * The same for an icon, in whose square an image with an odd side is half a pixel to the left and
+ * to the top, and for few colours.
+ */
 const LEAST_COARSE_PSNR = 22;
 
 /**
  * Compares the edited results of a file with what sharp makes of the result without an edit.
  *
- * @returns a line for each that is wrong. None is wrong if the file cannot be converted to the format with or without the edit.
+ * @returns a line for each that is wrong. None is wrong if the file cannot be converted to the
+ *   format with or without the edit.
  */
 export async function findWrongEdits(
   engine: ConversionEngine,
@@ -192,7 +208,10 @@ export async function findWrongEdits(
   return wrong;
 }
 
-/** Returns how an edited result differs from what sharp makes of the plain one. Either can be the message of an error. */
+/**
+ * Returns how an edited result differs from what sharp makes of the plain one. Either can be the
+ * message of an error.
+ */
 async function findDifference(
   edit: Edit,
   format: OutputType,

@@ -13,7 +13,10 @@ export type EngineInput = Omit<Partial<ConversionInput>, 'folder'> & {
   readonly bytes: Uint8Array;
 };
 
-/** Converts a file in a workspace of its own, and passes the result to `use` before the workspace is removed. */
+/**
+ * Converts a file in a workspace of its own, and passes the result to `use` before the workspace is
+ * removed.
+ */
 export const convertWith = <T>(
   engine: ConversionEngine,
   { bytes, ...input }: EngineInput,

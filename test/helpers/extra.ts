@@ -23,12 +23,14 @@ export async function decodeAny(file: Uint8Array, type: string): Promise<Pixels>
 }
 
 /**
- * Decodes JPEG XL with djxl, since Pillow of Debian does not support it. Decodes its PNG with Pillow: sharp
- * converts 16-bit PNGs with a profile differently.
+ * Decodes JPEG XL with djxl, since Pillow of Debian does not support it. Decodes its PNG with
+ * Pillow: sharp converts 16-bit PNGs with a profile differently.
  */
 const decodeJxl = async (file: Uint8Array): Promise<Pixels> => decodeByPillow(await runDjxl(file, 'png'));
 
-/** Encodes a PNG as a JPEG XL with cjxl: without loss and in sRGB, unless the options state others. */
+/**
+ * Encodes a PNG as a JPEG XL with cjxl: without loss and in sRGB, unless the options state others.
+ */
 export async function runCjxl(png: Uint8Array, ...options: readonly string[]): Promise<Buffer> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'imagemill-jxl-'));
   const [from, to] = [join(folder.path, 'in.png'), join(folder.path, 'out.jxl')];

@@ -9,7 +9,9 @@ import { eventually, writeScript } from './util.ts';
 /** Shell command that stands in for a conversion to WebP: it copies an image. */
 export const COPY_SCENE = `cp ${fixturePath('scene.webp')} image.webp`;
 
-/** Shell text of the line that `-list resource` prints for the limit that the environment requests. */
+/**
+ * Shell text of the line that `-list resource` prints for the limit that the environment requests.
+ */
 export const LIST_LIMIT = 'List length: $MAGICK_LIST_LENGTH_LIMIT""B';
 
 /**
@@ -31,7 +33,10 @@ esac`,
   );
 }
 
-/** Writes a script that converts by `body` once `open` has been called; by default, it copies an image. */
+/**
+ * Writes a script that converts by `body` once `open` has been called; by default, it copies an
+ * image.
+ */
 export async function gatedMagick(body = COPY_SCENE) {
   const folder = await makeTempDir('gate');
   const pids = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name)).map(Number);
@@ -56,7 +61,8 @@ export const printMessage = (message: string): string =>
   `echo "magick: ${message.replaceAll('`', '\\`')}" >&2`;
 
 /**
- * Writes a script that runs the installed ImageMagick with modified arguments, as a faulty change of a plan would.
+ * Writes a script that runs the installed ImageMagick with modified arguments, as a faulty change
+ * of a plan would.
  *
  * @param cases branches of a shell `case` on `$word`; `drop=1` also removes the next argument
  */

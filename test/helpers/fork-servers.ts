@@ -32,6 +32,9 @@ export async function startForkServers(
   return servers;
 }
 
-/** Creates a runner that confines programs with generous limits: in fork servers, or by single starts without them. */
+/**
+ * Creates a runner that confines programs with generous limits: in fork servers, or by single
+ * starts without them.
+ */
 export const confinedRunner = (servers?: ForkServers, more: Partial<RunnerDeps> = {}) =>
   createRunner({ ...SEARCH, library: FORK_SERVER_LIBRARY, confine: () => LIMITS, servers, ...more });

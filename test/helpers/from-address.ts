@@ -1,6 +1,6 @@
 /**
- * @module Sends requests from loopback addresses (127.0.0.1 to 127.255.255.254), so that each counts as a different
- * client.
+ * @module Sends requests from loopback addresses (127.0.0.1 to 127.255.255.254), so that each
+ * counts as a different client.
  */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';

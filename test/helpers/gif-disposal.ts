@@ -1,4 +1,7 @@
-/** @module An animation with every disposal method of GIF, and how it looks (GIF89a specification, section 23). */
+/**
+ * @module An animation with every disposal method of GIF, and how it looks (GIF89a specification,
+ * section 23).
+ */
 import { type Gif, type GifFrame, gif } from '../../scripts/fixtures/gif-writer.ts';
 import type { Pixels } from './pixels.ts';
 

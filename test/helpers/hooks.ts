@@ -9,16 +9,22 @@ import type { Context, Suite, Test } from 'mocha';
 import { unexpectedSkips } from './skips.ts';
 
 /**
- * Folder for all files of the test run, shared by all processes of a parallel run. The first file creates it, so that
- * scripts can import test helpers without leaving an empty folder.
+ * Folder for all files of the test run, shared by all processes of a parallel run. The first file
+ * creates it, so that scripts can import test helpers without leaving an empty folder.
  */
 process.env.IMAGEMILL_SUITE ??= join(tmpdir(), `imagemill-suite-${randomBytes(4).toString('hex')}`);
 const suiteFolder = process.env.IMAGEMILL_SUITE;
 
-/** Compiled code, shared by all programs that the tests start. Not used for coverage, which it would make less precise. */
+/**
+ * Compiled code, shared by all programs that the tests start. Not used for coverage, which it would
+ * make less precise.
+ */
 if (!process.env.NODE_V8_COVERAGE) process.env.NODE_COMPILE_CACHE ??= join(suiteFolder, 'compiled');
 
-/** Parent of the temporary folders of all services in this process. They must be empty after each test file. */
+/**
+ * Parent of the temporary folders of all services in this process. They must be empty after each
+ * test file.
+ */
 export const servicesFolder = join(suiteFolder, String(process.pid));
 
 let folders = 0;
@@ -31,7 +37,10 @@ export async function makeTempDir(name: string): Promise<string> {
   return folder;
 }
 
-/** Returns the cache folder of the user who runs commands, and creates it. With it, only the first command tries the tools. */
+/**
+ * Returns the cache folder of the user who runs commands, and creates it. With it, only the first
+ * command tries the tools.
+ */
 export function userCache(): string {
   const folder = join(suiteFolder, 'user-cache');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -58,7 +67,8 @@ export const mochaHooks = {
     test.retries(1);
   },
   /**
-   * Runs after all tests or, in a parallel run, after each test file. Fails on unexpected skips and leftover files.
+   * Runs after all tests or, in a parallel run, after each test file. Fails on unexpected skips and
+   * leftover files.
    */
   async afterAll(this: Context): Promise<void> {
     const suite = this.test?.parent as Suite;
@@ -67,7 +77,10 @@ export const mochaHooks = {
   },
 };
 
-/** Runs once in the main process of mocha. Mocha replaces this status at the end, but not after SIGINT in a parallel run. */
+/**
+ * Runs once in the main process of mocha. Mocha replaces this status at the end, but not after
+ * SIGINT in a parallel run.
+ */
 export function mochaGlobalSetup(): void {
   process.exitCode = 1;
 }

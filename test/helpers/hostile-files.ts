@@ -118,7 +118,9 @@ function rotatedTiff(text: string): Buffer {
 export const isoBox = (name: string, ...content: readonly (Buffer | readonly number[])[]): Buffer =>
   box(name, Buffer.concat(content.map((part) => Buffer.from(part))));
 
-/** Builds an AVIF of 100 items that each refer 254 times to 1500 sequence parameter sets of HEVC. */
+/**
+ * Builds an AVIF of 100 items that each refer 254 times to 1500 sequence parameter sets of HEVC.
+ */
 function avifOfParameterSets(): Buffer {
   const set = Buffer.from('420101ffffffffffffffffffffffffa480', 'hex'); // 1 × 1 pixels
   const array = [Buffer.from([33, 0, 100]), repeat(Buffer.concat([Buffer.from([0, set.length]), set]), 100)];
@@ -154,7 +156,10 @@ export function doublingSvg(): Buffer {
   );
 }
 
-/** Builds a PDF of 600 bytes whose page tree follows 2 GB of spaces in an object stream. pdfinfo unpacks them before it knows the pages. */
+/**
+ * Builds a PDF of 600 bytes whose page tree follows 2 GB of spaces in an object stream. pdfinfo
+ * unpacks them before it knows the pages.
+ */
 export function slowPdf(): Buffer {
   const spaces = 2048;
   const flushed = { finishFlush: constants.Z_FULL_FLUSH };
@@ -286,7 +291,9 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
 const MAX_FRAMES = 500;
 const listAll = <T>(make: (at: number) => T): T[] => Array.from({ length: MAX_FRAMES }, (_, at) => make(at));
 
-/** Builds a TIFF of uncompressed pages, each with a row of pixels, as `sizeOf` and `inksOf` state. */
+/**
+ * Builds a TIFF of uncompressed pages, each with a row of pixels, as `sizeOf` and `inksOf` state.
+ */
 function tiffOfPages(sizeOf: (at: number) => readonly [number, number], inksOf = (_: number) => 3): Buffer {
   return tiff(
     listAll((at) => {
@@ -323,7 +330,10 @@ function avifOfItems(): Buffer {
   ]);
 }
 
-/** Images of as many pages, frames, layers or items as are accepted, with few pixels: most conversions reach every stage. */
+/**
+ * Images of as many pages, frames, layers or items as are accepted, with few pixels: most
+ * conversions reach every stage.
+ */
 export const LARGEST_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'a TIFF of 500 equal pages': () => tiffOfPages(() => [4, 3]),
   'a TIFF of 500 pages of different sizes': () => tiffOfPages((at) => [2 + at, 3]),

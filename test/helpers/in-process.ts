@@ -1,7 +1,7 @@
 /**
- * @module Runs the command line in the process of the test. A process of its own takes twice the processor time: most of
- * it to start Node.js and to load the program. Tests of signals, standard input, terminals and the end of the process
- * use `command.ts`.
+ * @module Runs the command line in the process of the test. A process of its own takes twice the
+ * processor time: most of it to start Node.js and to load the program. Tests of signals, standard
+ * input, terminals and the end of the process use `command.ts`.
  */
 import { readFileSync } from 'node:fs';
 import { runProgram } from '../../src/cli/program.ts';
@@ -20,7 +20,10 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string;
 };
 
-/** Events for which commands add listeners that they never remove, because the process ends after them. */
+/**
+ * Events for which commands add listeners that they never remove, because the process ends after
+ * them.
+ */
 const LISTENED = [
   ...(['SIGINT', 'SIGTERM', 'SIGHUP'] as const).map((name) => ({ emitter: process, name })),
   { emitter: process.stdout, name: 'error' },
@@ -29,8 +32,8 @@ const LISTENED = [
 let isRunning = false;
 
 /**
- * Runs `imagemill` with arguments in this process. During the run, this process has the working directory of the
- * command, and everything that it prints is output of the command.
+ * Runs `imagemill` with arguments in this process. During the run, this process has the working
+ * directory of the command, and everything that it prints is output of the command.
  *
  * @throws {Error} if another command runs in this process
  */

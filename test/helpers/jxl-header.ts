@@ -1,6 +1,9 @@
 /** @module Headers of JPEG XL files. */
 
-/** Fields of the header of an image of 120 × 80 pixels with 8 bits per channel, up to its extra channels. */
+/**
+ * Fields of the header of an image of 120 × 80 pixels with 8 bits per channel, up to its extra
+ * channels.
+ */
 const SCENE_FIELDS = [
   [1, 1],
   [9, 5],
@@ -21,13 +24,14 @@ const LAST_FIELDS = [
 ] as const;
 
 /**
- * Returns a copy of a JPEG XL of 120 × 80 pixels with 8 bits per channel, in sRGB, encoded by cjxl without loss, which states that its colours are
- * multiplied by its alpha.
+ * Returns a copy of a JPEG XL of 120 × 80 pixels with 8 bits per channel, in sRGB, encoded by cjxl
+ * without loss, which states that its colours are multiplied by its alpha.
  */
 export function withAssociatedAlpha(file: Buffer): Buffer {
   const before = jxlHeader([...SCENE_FIELDS, [1, 1], ...LAST_FIELDS]).subarray(0, 5);
   if (!file.subarray(0, 5).equals(before)) throw new Error('the header has other fields');
-  // Not the default alpha channel: type 0, 8 bits, not smaller than the image, without a name, and associated.
+  // Not the default alpha channel: type 0, 8 bits, not smaller than the image, without a name, and
+  // associated.
   const channel = [
     [0, 1],
     [0, 2],
@@ -42,7 +46,10 @@ export function withAssociatedAlpha(file: Buffer): Buffer {
   ]);
 }
 
-/** Encodes the header of a JPEG XL without a frame: values and their numbers of bits (ISO/IEC 18181-1). */
+/**
+ * Encodes the header of a JPEG XL without a frame: values and their numbers of bits (ISO/IEC
+ * 18181-1).
+ */
 export function jxlHeader(fields: readonly (readonly [value: number, bits: number])[]): Buffer {
   const bits = fields.flatMap(([value, count]) =>
     Array.from({ length: count }, (_, bit) => (value >> bit) & 1),

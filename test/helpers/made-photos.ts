@@ -6,7 +6,10 @@ import type { Pixels } from './pixels.ts';
 /** Components of an image. */
 interface Recipe {
   readonly seed: number;
-  /** Standard deviation of each octave of noise, from the coarsest (cells of 64 pixels) to single pixels. */
+  /**
+   * Standard deviation of each octave of noise, from the coarsest (cells of 64 pixels) to single
+   * pixels.
+   */
   readonly octaves: readonly number[];
   /** Number of objects with hard edges. */
   readonly objects: number;
@@ -26,7 +29,10 @@ export async function madePhotos(width: number, height: number, count = RECIPES.
   return Promise.all(RECIPES.slice(0, count).map((recipe) => madePhoto(recipe, width, height)));
 }
 
-/** Light and objects, overlaid with noise whose amplitude falls with its frequency, as in natural images. */
+/**
+ * Light and objects, overlaid with noise whose amplitude falls with its frequency, as in natural
+ * images.
+ */
 async function madePhoto({ seed, octaves, objects }: Recipe, width: number, height: number): Promise<Pixels> {
   const { next: random } = seeded(seed);
   const image = await sharp(drawing(random, objects, width, height))

@@ -64,14 +64,20 @@ function parseMarkdown(path: string, text: string): MarkdownFile {
   };
 }
 
-/** Returns the commands of a block: all lines of a shell block, or the lines after a prompt in a console block. */
+/**
+ * Returns the commands of a block: all lines of a shell block, or the lines after a prompt in a
+ * console block.
+ */
 export function commandsIn({ language, text }: CodeBlock): readonly string[] {
   const lines = text.replaceAll('\\\n', '').split('\n');
   if (language === 'sh') return lines;
   return lines.filter((line) => line.startsWith('$ ')).map((line) => line.slice(2));
 }
 
-/** Returns the cells of all table rows in a section, which ends at the next heading of the same or a higher level. */
+/**
+ * Returns the cells of all table rows in a section, which ends at the next heading of the same or a
+ * higher level.
+ */
 export function tableRows(text: string, heading?: string): readonly (readonly string[])[] {
   const section = heading === undefined ? text : findSection(text, heading);
   return section
@@ -91,7 +97,10 @@ export function findSection(text: string, heading: string): string {
   return afterwards.split(new RegExp(`^#{1,${heading.indexOf(' ')}} `, 'm'))[0] ?? '';
 }
 
-/** Generates anchors: lower case, without punctuation, hyphens for spaces. Duplicates get a suffix such as `-1`. */
+/**
+ * Generates anchors: lower case, without punctuation, hyphens for spaces. Duplicates get a suffix
+ * such as `-1`.
+ */
 function collectAnchors(prose: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, title = ''] of prose.matchAll(/^#{1,6} (.+)$/gm)) {

@@ -61,7 +61,10 @@ function listOperations({ paths }: Document): Operation[] {
   return Object.values(paths).flatMap((methods) => Object.values(methods));
 }
 
-/** Returns a function that validates responses. It fails for everything that the document does not describe. */
+/**
+ * Returns a function that validates responses. It fails for everything that the document does not
+ * describe.
+ */
 export function answerChecker(document: Document) {
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
   ajv.addSchema(document, 'document');

@@ -11,7 +11,10 @@ export interface PdfFacts {
   readonly title: string | undefined;
   /** Width and height of each page in points. */
   readonly points: readonly (readonly number[])[];
-  /** Compression of each embedded image, as poppler names it: `jpeg`, `ccitt`, or `image` for lossless. */
+  /**
+   * Compression of each embedded image, as poppler names it: `jpeg`, `ccitt`, or `image` for
+   * lossless.
+   */
   readonly images: readonly string[];
   /** Fonts and whether they are embedded. */
   readonly fonts: readonly { readonly name: string; readonly embedded: boolean }[];

@@ -1,4 +1,6 @@
-/** @module Decodes images with Pillow, a decoder independent of the tools under test and of sharp. */
+/**
+ * @module Decodes images with Pillow, a decoder independent of the tools under test and of sharp.
+ */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import type { Socket } from 'node:net';
 import pLimit from 'p-limit';
@@ -11,12 +13,16 @@ export const PYTHON: string =
   ['/usr/bin/python3', 'python3'].find((python) => spawnSync(python, ['-c', 'import PIL']).status === 0) ??
   'python3';
 
-/** The running decoder. It decodes all images of this process, because its start takes 0.2 s of CPU time. */
+/**
+ * The running decoder. It decodes all images of this process, because its start takes 0.2 s of CPU
+ * time.
+ */
 let current: Decoder | undefined;
 const oneAtATime = pLimit(1);
 
 /**
- * Decodes a file to sRGB, upright. For animations, decodes the first frame, or all frames stacked vertically.
+ * Decodes a file to sRGB, upright. For animations, decodes the first frame, or all frames stacked
+ * vertically.
  *
  * @throws {Error} with the message of Pillow if it cannot read the file
  */
@@ -46,8 +52,8 @@ for one in wanted:
     sys.stdout.buffer.write(image.resize(one, Image.LANCZOS).tobytes())`;
 
 /**
- * Resizes an image to each of the sizes with Pillow's Lanczos filter over all pixels. sharp shrinks before it resizes, as the
- * service does, so it cannot be the reference.
+ * Resizes an image to each of the sizes with Pillow's Lanczos filter over all pixels. sharp shrinks
+ * before it resizes, as the service does, so it cannot be the reference.
  */
 export async function resizeByPillow(
   image: Pixels,

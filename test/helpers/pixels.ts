@@ -1,4 +1,6 @@
-/** @module Decodes and compares images with decoders that are independent of the tools under test. */
+/**
+ * @module Decodes and compares images with decoders that are independent of the tools under test.
+ */
 import sharp, { type Sharp } from 'sharp';
 import type { OutputType } from '../../src/tables/formats.ts';
 import { pipe } from './process.ts';
@@ -54,8 +56,8 @@ function decodeBmp(file: Buffer): Pixels {
 }
 
 /**
- * Renders a page as PNG with pdftocairo, at one pixel per point. Pages count from 1. (The renderer of pdftoppm is off
- * by one pixel.)
+ * Renders a page as PNG with pdftocairo, at one pixel per point. Pages count from 1. (The renderer
+ * of pdftoppm is off by one pixel.)
  */
 export function drawPdf(file: Uint8Array, page = 1): Promise<Buffer> {
   const only = ['-singlefile', '-f', String(page), '-l', String(page)];

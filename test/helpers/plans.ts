@@ -13,7 +13,10 @@ import {
 /** All values of the option `metadata`. */
 export const METADATA_VALUES = Object.keys(OPTIONS.metadata.type.labels) as KeptMetadata[];
 
-/** Returns values of an option other than its default: the least and the greatest number, all words, and what is permitted besides. */
+/**
+ * Returns values of an option other than its default: the least and the greatest number, all words,
+ * and what is permitted besides.
+ */
 export function valuesOf(name: OptionName): readonly (string | number | boolean)[] {
   const { type, default: fallback } = optionRow(name);
   switch (type.kind) {
@@ -54,7 +57,10 @@ export const planSteps = (job: ConversionJob): Step[] => plan(job).steps.map(com
 /** Matches strings that were built from missing values or invalid numbers. */
 const NO_VALUE = /undefined|null|NaN|Infinity|\[object/;
 
-/** Returns the invalid arguments of a plan: empty, not strings, built from missing values, or with an unknown placeholder. */
+/**
+ * Returns the invalid arguments of a plan: empty, not strings, built from missing values, or with
+ * an unknown placeholder.
+ */
 export function invalidArguments({ steps }: Plan): unknown[] {
   const values: readonly unknown[] = steps.flatMap((step) => complete(step).args);
   return values.filter(

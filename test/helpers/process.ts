@@ -34,13 +34,19 @@ export interface ServiceProcess {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Environment variables for programs of this project: the search path, and the caches of compiled code and of trials of tools. */
+/**
+ * Environment variables for programs of this project: the search path, and the caches of compiled
+ * code and of trials of tools.
+ */
 export const programEnvironment = (): NodeJS.ProcessEnv => {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   return { PATH, NODE_COMPILE_CACHE, XDG_CACHE_HOME: userCache() };
 };
 
-/** Settings of services in tests: no rate limit, and a time limit that no conversion exceeds on a slow machine. */
+/**
+ * Settings of services in tests: no rate limit, and a time limit that no conversion exceeds on a
+ * slow machine.
+ */
 export const TEST_SETTINGS = { RATE_LIMIT_PER_MINUTE: '0', CONVERT_TIMEOUT_MS: '300000' };
 
 /**
@@ -60,7 +66,9 @@ export const startProcess = (
     ...environment,
   });
 
-/** Returns {@link startProcess} for the tests of a suite. The services are killed after each test. */
+/**
+ * Returns {@link startProcess} for the tests of a suite. The services are killed after each test.
+ */
 export function useProcesses(): typeof startProcess {
   const processes: ServiceProcess[] = [];
   afterEach(async () => {

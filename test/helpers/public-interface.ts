@@ -1,6 +1,7 @@
 /**
- * @module What 1.x keeps stable, as docs/stability.md promises: of each subject, such as the field `fit` of `/convert`, its parts, such
- * as the values that it accepts. Collected from the code and from real runs, as texts that can be compared with those of 1.0.
+ * @module What 1.x keeps stable, as docs/stability.md promises: of each subject, such as the field
+ * `fit` of `/convert`, its parts, such as the values that it accepts. Collected from the code and
+ * from real runs, as texts that can be compared with those of 1.0.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -35,7 +36,10 @@ const document = createDocument('', {
 
 const unique = (parts: readonly unknown[]): string[] => [...new Set(parts.map(String))];
 
-/** Lists the operations: the kinds of bodies, the required parts, the media types of results, and the headers that describe these. */
+/**
+ * Lists the operations: the kinds of bodies, the required parts, the media types of results, and
+ * the headers that describe these.
+ */
 export function listOperations(): PublicInterface {
   const forms = { convert: 'ConvertForm', convertBatch: 'BatchForm', identify: 'IdentifyForm' };
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -62,8 +66,8 @@ export function listOperations(): PublicInterface {
 }
 
 /**
- * Lists the values that the fields of forms accept: all words, limits and examples that the OpenAPI document states, and those of
- * `recorded` that the parser still accepts.
+ * Lists the values that the fields of forms accept: all words, limits and examples that the OpenAPI
+ * document states, and those of `recorded` that the parser still accepts.
  */
 export function listFields(recorded: PublicInterface): PublicInterface {
   const all: Record<string, string[]> = {};
@@ -114,7 +118,9 @@ function isAccepted(
   }
 }
 
-/** Lists the members of JSON responses, their types and words, and which of them are always there. */
+/**
+ * Lists the members of JSON responses, their types and words, and which of them are always there.
+ */
 export function listResponses(): PublicInterface {
   const names = ['ImageDescription', 'Formats', 'Health', 'Error'];
   return Object.fromEntries(
@@ -161,7 +167,10 @@ const MACHINE = ['CONCURRENCY', 'TEMP_DIR', 'PATH'];
 /** A value that most settings reject with a message that lists what they accept. */
 const NONE = 'none of these';
 
-/** Lists the settings, their defaults, the values and limits that their messages state, and those of `recorded` that are accepted. */
+/**
+ * Lists the settings, their defaults, the values and limits that their messages state, and those of
+ * `recorded` that are accepted.
+ */
 export function listSettings(recorded: PublicInterface): PublicInterface {
   const { maxSide: _, maxDrawnSide: __, ...defaults } = config;
   const accepts = (name: string, value: string) => problemOf(name, value) === '';
@@ -195,7 +204,9 @@ function problemOf(name: string, value: string): string {
   }
 }
 
-/** Lists the commands, their options, and the values of these, from the script that completes them. */
+/**
+ * Lists the commands, their options, and the values of these, from the script that completes them.
+ */
 export async function listCommands(): Promise<PublicInterface> {
   const { stdout } = await runCliInProcess(['completion', 'fish']);
   const commands: Record<string, string[]> = {};

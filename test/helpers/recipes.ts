@@ -9,7 +9,8 @@ const NPM_OPTIONS = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefer-of
 const INSTALL_TIMEOUT_MS = 300_000;
 
 /**
- * Returns an example of docs/recipes.md. It requests the service of the test, and imports the source of the client.
+ * Returns an example of docs/recipes.md. It requests the service of the test, and imports the
+ * source of the client.
  *
  * @param heading the heading above it, with its number signs
  * @param language the word after the opening fence

@@ -22,8 +22,8 @@ export interface ResponseCase {
   /** What provokes the response; part of the test title. */
   readonly how: string;
   /**
-   * Settings of a separate service, which is shared by the cases with the same `how`. Without them, the case uses the
-   * service of all other cases.
+   * Settings of a separate service, which is shared by the cases with the same `how`. Without them,
+   * the case uses the service of all other cases.
    */
   readonly settings?: () => Promise<Record<string, string>> | Record<string, string>;
   readonly send: (service: OwnService) => Promise<ClientResponse>;
@@ -189,7 +189,10 @@ const sending =
     post(service, form, files, fields);
 const NO_IMAGE = new Uint8Array(9);
 
-/** Cases of the endpoint that describes images. It runs no tool, and an image that is too large is not an error. */
+/**
+ * Cases of the endpoint that describes images. It runs no tool, and an image that is too large is
+ * not an error.
+ */
 const identifyCases = (
   [
     [200, 'an image and an option', sending(IDENTIFY, ['window.png'], { format: 'jpg' })],

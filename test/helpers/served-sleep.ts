@@ -1,4 +1,6 @@
-/** @module Process that runs one job in a fork server, for a test that kills this process meanwhile. */
+/**
+ * @module Process that runs one job in a fork server, for a test that kills this process meanwhile.
+ */
 import { confinedRunner, startForkServers } from './fork-servers.ts';
 
 const [cwd = ''] = process.argv.slice(2);

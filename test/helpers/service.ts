@@ -34,7 +34,8 @@ const EXTERNAL = process.env.BASE_URL ?? '';
 const EXTERNAL_MAGICK = ([6, 7] as const).find((major) => String(major) === process.env.MAGICK_VERSION);
 
 /**
- * Provides a service from `before` to `after` for suites that do not depend on settings and can run against any server.
+ * Provides a service from `before` to `after` for suites that do not depend on settings and can run
+ * against any server.
  */
 export function useService(): { readonly base: string; readonly magick: 6 | 7 | undefined } {
   if (EXTERNAL) return { base: EXTERNAL.replace(/\/$/, ''), magick: EXTERNAL_MAGICK };
@@ -43,7 +44,10 @@ export function useService(): { readonly base: string; readonly magick: 6 | 7 | 
     get base() {
       return own.base;
     },
-    /** Major version of ImageMagick. For a server at BASE_URL, the environment variable MAGICK_VERSION. */
+    /**
+     * Major version of ImageMagick. For a server at BASE_URL, the environment variable
+     * MAGICK_VERSION.
+     */
     get magick() {
       return own.service.toolchain.magick?.major;
     },
@@ -89,14 +93,19 @@ function freshTempDir(): string {
   return join(servicesFolder, String(services));
 }
 
-/** Loads the configuration for tests: tools of the environment, a new TEMP_DIR and {@link TEST_SETTINGS}. */
+/**
+ * Loads the configuration for tests: tools of the environment, a new TEMP_DIR and
+ * {@link TEST_SETTINGS}.
+ */
 export function testConfig(settings: Readonly<Record<string, string>> = {}): Config {
   const { PATH, MAGICK_BIN, RSVG_BIN } = process.env;
   const defaults = { TEMP_DIR: freshTempDir(), ...TEST_SETTINGS };
   return loadConfig({ PATH, MAGICK_BIN, RSVG_BIN, ...defaults, ...settings });
 }
 
-/** Creates a conversion engine with the given settings, which logs nothing. `await using` closes it. */
+/**
+ * Creates a conversion engine with the given settings, which logs nothing. `await using` closes it.
+ */
 export async function startEngine(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<ConversionEngine & AsyncDisposable> {
@@ -137,7 +146,10 @@ export async function requestFolders(tempDir: string): Promise<string[]> {
   return requests.flat().filter((name) => name.startsWith('request-'));
 }
 
-/** Services that the tests of a suite start with settings of their own. Their folders must be empty after they stop. */
+/**
+ * Services that the tests of a suite start with settings of their own. Their folders must be empty
+ * after they stop.
+ */
 export function useOwnServices() {
   const shared = new Map<string, OwnService>();
   let own: OwnService | undefined;
@@ -168,8 +180,9 @@ export function useOwnServices() {
       own = await startInOwnFolder(settings);
     },
     /**
-     * Provides a service that all tests of the suite with equal settings share: a start takes 0.3 s of CPU time. Its log
-     * starts empty in each test. For tests that do not depend on what the service did before.
+     * Provides a service that all tests of the suite with equal settings share: a start takes 0.3 s
+     * of CPU time. Its log starts empty in each test. For tests that do not depend on what the
+     * service did before.
      */
     async startShared(settings: Readonly<Record<string, string>>): Promise<void> {
       const key = JSON.stringify(settings);

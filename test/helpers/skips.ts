@@ -1,9 +1,11 @@
-/** @module Skips tests that need something the machine lacks, and fails if that was not expected. */
+/**
+ * @module Skips tests that need something the machine lacks, and fails if that was not expected.
+ */
 import type { Context, Suite } from 'mocha';
 
 /**
- * Requirement of a test that a machine may lack. Such a test is reported as pending, and the run fails unless the
- * environment variable MAY_SKIP, a comma-separated list, names the requirement.
+ * Requirement of a test that a machine may lack. Such a test is reported as pending, and the run
+ * fails unless the environment variable MAY_SKIP, a comma-separated list, names the requirement.
  */
 export type Requirement =
   | 'browser'
@@ -21,7 +23,9 @@ export type Requirement =
 /** Missing requirements by full title of the test. */
 const lacking = new Map<string, Requirement>();
 
-/** Skips the current test, or in a hook all tests of its suite, unless the requirement is available. */
+/**
+ * Skips the current test, or in a hook all tests of its suite, unless the requirement is available.
+ */
 export function requires(context: Context, requirement: Requirement, isHere: boolean): void {
   if (isHere) return;
   const { test } = context;

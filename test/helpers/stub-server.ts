@@ -21,7 +21,9 @@ export function useServers() {
   return {
     /** Starts a server and returns its URL. */
     serve,
-    /** Starts a server that answers /health as imagemill does, and everything else with `answer`. */
+    /**
+     * Starts a server that answers /health as imagemill does, and everything else with `answer`.
+     */
     stub: (answer: RequestListener): Promise<string> =>
       serve((req, res) => {
         if (!req.url?.endsWith('/health')) return answer(req, res);

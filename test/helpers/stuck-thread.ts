@@ -1,4 +1,7 @@
-/** @module Thread that returns each text, except `stuck`, `broken` and `gone`: it loops, fails or ends. It counts its texts for `count`. */
+/**
+ * @module Thread that returns each text, except `stuck`, `broken` and `gone`: it loops, fails or
+ * ends. It counts its texts for `count`.
+ */
 import { parentPort } from 'node:worker_threads';
 
 let texts = 0;

@@ -1,6 +1,7 @@
 /**
- * @module The tags of test files: a line such as `// @full: reason` at the start of a file. `@unit` needs nothing but Node.js, `@full`
- * is exhaustive, `@imagemagick-7` also runs with ImageMagick 7, and `@slow` starts before the others.
+ * @module The tags of test files: a line such as `// @full: reason` at the start of a file. `@unit`
+ * needs nothing but Node.js, `@full` is exhaustive, `@imagemagick-7` also runs with ImageMagick 7,
+ * and `@slow` starts before the others.
  */
 import { globSync, readFileSync } from 'node:fs';
 

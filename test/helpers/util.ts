@@ -43,7 +43,10 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** Time for which tests wait for a condition, in milliseconds: a busy machine needs much, and the test ends twice as late. */
+/**
+ * Time for which tests wait for a condition, in milliseconds: a busy machine needs much, and the
+ * test ends twice as late.
+ */
 export const PATIENCE_MS = 300_000;
 
 /**
@@ -64,8 +67,8 @@ export async function eventually<T>(
 }
 
 /**
- * Attempts something with a time limit of 500 ms, and with longer ones until `find` returns a value: on a busy machine, a
- * program may not start before its time limit.
+ * Attempts something with a time limit of 500 ms, and with longer ones until `find` returns a
+ * value: on a busy machine, a program may not start before its time limit.
  */
 export async function atTimeLimit<T>(
   attempt: (timeoutMs: number) => Promise<void>,

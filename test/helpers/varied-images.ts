@@ -15,7 +15,10 @@ const SIZE = { width: 320, height: 240 } as const;
 const screenshotPath = (name: string): string =>
   new URL(`../../docs/screenshots/${name}.webp`, import.meta.url).pathname;
 
-/** Returns five photos, four screenshots, and four drawings of 320 × 240 pixels, some cut out and some reduced. */
+/**
+ * Returns five photos, four screenshots, and four drawings of 320 × 240 pixels, some cut out and
+ * some reduced.
+ */
 export async function variedImages(): Promise<VariedImage[]> {
   const photos = await madePhotos(SIZE.width, SIZE.height);
   const cut = (path: string | Buffer, left: number, top: number): Sharp =>

@@ -48,8 +48,9 @@ interface StreamedEntry {
 }
 
 /**
- * Reads an archive from front to back as streaming readers such as ZipInputStream of Java do: by local headers alone. Data
- * whose size follows it (APPNOTE.TXT, section 4.3.9) must be deflated, and no bytes may remain before the central directory.
+ * Reads an archive from front to back as streaming readers such as ZipInputStream of Java do: by
+ * local headers alone. Data whose size follows it (APPNOTE.TXT, section 4.3.9) must be deflated,
+ * and no bytes may remain before the central directory.
  *
  * @throws {Error} otherwise
  */

@@ -1,5 +1,8 @@
 // @unit
-/** @module Files that are combined without decoding them, also if they are not as the tools write them. */
+/**
+ * @module Files that are combined without decoding them, also if they are not as the tools write
+ * them.
+ */
 import { open, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -13,7 +16,10 @@ import { failure } from '../helpers/util.ts';
 
 const TIMING = { delayMs: 500, loopCount: 0 };
 
-/** A TIFF of the size of a pixel, whose directory has these entries: tag, type, number of values, and value or offset. */
+/**
+ * A TIFF of the size of a pixel, whose directory has these entries: tag, type, number of values,
+ * and value or offset.
+ */
 function tiffOf(entries: readonly (readonly [number, number, number, number])[], more = Buffer.alloc(0)) {
   const head = Buffer.from('II*\0\x08\0\0\0', 'latin1');
   const directory = Buffer.alloc(2 + 12 * entries.length + 4);

@@ -4,7 +4,10 @@ import { withFile, writeAt } from '../../src/images/containers/file.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 
 describe('writing into a file', () => {
-  /** Writes ABCDEFGH to offset 2 of a file of 12 bytes, with at most `most` bytes per call of the system. */
+  /**
+   * Writes ABCDEFGH to offset 2 of a file of 12 bytes, with at most `most` bytes per call of the
+   * system.
+   */
   const written = async (most: number): Promise<string> => {
     const path = await writeTempFile('edited', '............');
     await withFile(path, 'r+', async (file) => {

@@ -15,12 +15,18 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_IMAGES } from '../helpers/hostile-files.ts';
 import { invalidArguments } from '../helpers/plans.ts';
 
-/** @module For any input, the header readers terminate, do not throw, read a bounded number of times, and result in a valid plan. */
+/**
+ * @module For any input, the header readers terminate, do not throw, read a bounded number of
+ * times, and result in a valid plan.
+ */
 
 /** CI sets FUZZ=thorough: it tries many more files, which takes minutes. */
 const THOROUGH = process.env.FUZZ === 'thorough';
 const MUTATIONS = THOROUGH ? 5_000 : 100;
-/** A file is truncated at every byte near its ends, where the headers are, and at some of the bytes between. */
+/**
+ * A file is truncated at every byte near its ends, where the headers are, and at some of the bytes
+ * between.
+ */
 const EDGE_BYTES = 256;
 const STEP_BYTES = THOROUGH ? 1 : 64;
 const RANDOM_FILES = THOROUGH ? 300 : 100;
@@ -41,10 +47,16 @@ function inspected(bytes: Uint8Array, type: InputType): Promise<ImageInfo> {
   return inspect(path, type);
 }
 
-/** The properties for which the plans were checked. Most changes of a file do not change its properties. */
+/**
+ * The properties for which the plans were checked. Most changes of a file do not change its
+ * properties.
+ */
 const planned = new Set<string>();
 
-/** Chai takes longer for an assertion than a reader for a header, so it is called only for a failure. */
+/**
+ * Chai takes longer for an assertion than a reader for a header, so it is called only for a
+ * failure.
+ */
 async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   const picture = await inspected(bytes, type);
   if (picture.type !== type) expect.fail(`the type ${picture.type}`);

@@ -19,7 +19,10 @@ const make = (
   ),
 });
 
-/** Mean SSIM of two grey pictures, by the formula of Wang et al. (2004), in windows of 8 by 8 pixels at distances of 4. */
+/**
+ * Mean SSIM of two grey pictures, by the formula of Wang et al. (2004), in windows of 8 by 8 pixels
+ * at distances of 4.
+ */
 function meanSsim(one: Samples, other: Samples): number {
   const values: number[] = [];
   for (let top = 0; top + 8 <= one.height; top += 4) {

@@ -15,9 +15,9 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 
 /**
- * @module Known attacks on ImageMagick through a file or a file name: reading other files, reaching other machines,
- * running programs. Each attack runs on the ImageMagick of this machine with the policy as the only protection. It must
- * fail and leave no files.
+ * @module Known attacks on ImageMagick through a file or a file name: reading other files, reaching
+ * other machines, running programs. Each attack runs on the ImageMagick of this machine with the
+ * policy as the only protection. It must fail and leave no files.
  */
 
 const SEARCH = process.env.PATH ?? '';
@@ -126,7 +126,10 @@ const TRICKS: readonly (readonly string[])[] = [
   ].map((output) => ['PNG:in.png', output]),
 ];
 
-/** Commands that only the formats of EXTRA_INPUTS and EXTRA_OUTPUTS need. A policy with these formats permits them. */
+/**
+ * Commands that only the formats of EXTRA_INPUTS and EXTRA_OUTPUTS need. A policy with these
+ * formats permits them.
+ */
 const GRANTED: Readonly<Record<string, readonly string[]>> = {
   'reading JPEG 2000': ['JP2:scene.jp2', 'PNG:out.png'],
   'reading PSD': ['PSD:scene.psd', 'PNG:out.png'],

@@ -109,7 +109,8 @@ describe('comparing two images', () => {
   });
 
   it('computes the SSIM of plain areas by its formula, and 1 only for equal images', () => {
-    // For plain areas of luminance a and b, the SSIM is (2ab + C) / (a² + b² + C), C = (0.01 × 255)².
+    // For plain areas of luminance a and b, the SSIM is (2ab + C) / (a² + b² + C), C = (0.01 ×
+    // 255)².
     const C = 2.55 ** 2;
     for (const [a, b] of [
       [100, 120],

@@ -182,7 +182,8 @@ overrides: [{ cases: [all-zoom], skip: true }]
       ]);
       expect(matrix.thresholds('a.png', 'small')?.psnr).to.equal(40);
       expect(matrix.thresholds('a.png', 'all-zoom')).to.equal(undefined);
-      // A baseline stores the source. It must be valid where the file of the presets does not exist.
+      // A baseline stores the source. It must be valid where the file of the presets does not
+      // exist.
       const again = toMatrix(JSON.parse(JSON.stringify(matrix.source)));
       expect(again.cases).to.deep.equal(matrix.cases);
     });

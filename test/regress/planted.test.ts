@@ -1,8 +1,8 @@
 // @full: all defects and harmless changes in two sizes
 // @slow
 /**
- * @module Defects that a comparison must find, and changes that it must not report, each in a small and a large image: neither
- * verdict depends on the size of the frame.
+ * @module Defects that a comparison must find, and changes that it must not report, each in a small
+ * and a large image: neither verdict depends on the size of the frame.
  */
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
@@ -38,7 +38,9 @@ const recoloured =
       return [...colour(red, green, blue).map(clamp), alpha];
     });
 
-/** Changes the pixels of a square whose upper left corner is in the lower right part of the image. */
+/**
+ * Changes the pixels of a square whose upper left corner is in the lower right part of the image.
+ */
 const spot =
   (side: number, colour: (x: number, y: number, raster: Raster) => readonly number[]): Edit =>
   (raster) => {
@@ -315,7 +317,10 @@ describe('planted defects', () => {
 });
 
 const tiles = (side: number) => ({ compression: 'lzw', tile: true, tileWidth: side, tileHeight: side });
-/** Options of sharp that encode the same picture in another way, with differences that are not visible, by format. */
+/**
+ * Options of sharp that encode the same picture in another way, with differences that are not
+ * visible, by format.
+ */
 const HARMLESS_OPTIONS: Readonly<Record<Format, readonly object[]>> = {
   png: [
     ...[0, 3, 6, 9].map((compressionLevel) => ({ compressionLevel })),

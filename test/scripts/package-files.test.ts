@@ -1,4 +1,7 @@
-/** @module Tests of the files that scripts/make-package-files.ts generates for the Debian package, and of what debian/ names. */
+/**
+ * @module Tests of the files that scripts/make-package-files.ts generates for the Debian package,
+ * and of what debian/ names.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,7 +21,10 @@ describe('the Debian package', () => {
     execFileSync(process.execPath, [join(PROJECT, 'scripts/make-package-files.ts'), folder]);
   });
   const generated = (name: string): Promise<string> => readFile(join(folder, name), 'utf8');
-  /** Returns the settings in the lines of the file of settings that match a pattern, whose groups are name and value. */
+  /**
+   * Returns the settings in the lines of the file of settings that match a pattern, whose groups
+   * are name and value.
+   */
   const settingsIn = async (pattern: RegExp): Promise<Record<string, string>> =>
     Object.fromEntries(
       [...(await generated('imagemill.env')).matchAll(pattern)].map(([, name = '', value = '']) => [

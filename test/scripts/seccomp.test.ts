@@ -12,7 +12,10 @@ type List = (typeof LISTS)[number];
 const ARCHITECTURES = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
 type Architecture = keyof typeof ARCHITECTURES;
 const BOTH = Object.keys(ARCHITECTURES) as Architecture[];
-/** SECCOMP_RET_* values. The low 16 bits of `refuse` and `absent` hold the error number: EPERM (1) and ENOSYS (38). */
+/**
+ * SECCOMP_RET_* values. The low 16 bits of `refuse` and `absent` hold the error number: EPERM (1)
+ * and ENOSYS (38).
+ */
 const ACTIONS = { allow: 0x7fff_0000, refuse: 0x0005_0001, absent: 0x0005_0026, kill: 0x8000_0000 };
 /** Debian packages are for /usr/bin/python3, which may not be the first Python on the PATH. */
 const PYTHON = '/usr/bin/python3';
@@ -22,7 +25,10 @@ const GENERATOR = new URL('../../scripts/make-seccomp.py', import.meta.url).path
 const programIn = (folder: string, list: List, architecture: Architecture): Buffer =>
   readFileSync(join(folder, `${list}.${architecture}.bpf`));
 
-/** Resolves names of system calls with libseccomp. Calls that an architecture lacks have negative numbers. */
+/**
+ * Resolves names of system calls with libseccomp. Calls that an architecture lacks have negative
+ * numbers.
+ */
 function resolveCalls(names: readonly string[]): ReadonlyMap<string, Record<Architecture, number>> {
   const script = `import json, sys, seccomp
 print(json.dumps({name: {key: seccomp.resolve_syscall(seccomp.Arch(value), name) for key, value in
@@ -41,7 +47,10 @@ function callData(audit: number, number: number, args: readonly bigint[]): Buffe
   return data;
 }
 
-/** Runs a BPF program as net/core/filter.c of the kernel does. Supports only the opcodes that the filters use. */
+/**
+ * Runs a BPF program as net/core/filter.c of the kernel does. Supports only the opcodes that the
+ * filters use.
+ */
 function interpret(program: Buffer, data: Buffer): number {
   let accumulator = 0;
   for (let at = 0; ; at += 1) {

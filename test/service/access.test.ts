@@ -22,7 +22,8 @@ const makeLargePng = async (): Promise<Buffer> => {
 };
 
 describe('ACCESS=private', () => {
-  // An empty setting is as if unset, so that the default of the access applies instead of that of the tests.
+  // An empty setting is as if unset, so that the default of the access applies instead of that of
+  // the tests.
   const service = useServiceWith({ ACCESS: 'private', RATE_LIMIT_PER_MINUTE: '' });
 
   it('converts a batch of 30 files', async () => {

@@ -22,7 +22,9 @@ import { composedFrames, gifWithDisposal } from '../helpers/gif-disposal.ts';
 import { decode, difference, drawPdf, type Pixels, pixelAt, toPixels } from '../helpers/pixels.ts';
 import { useService, useServiceWith } from '../helpers/service.ts';
 
-/** @module Bugs and gaps of the tools with animations, each with a generated file that triggers it. */
+/**
+ * @module Bugs and gaps of the tools with animations, each with a generated file that triggers it.
+ */
 describe('animations', () => {
   const service = useService();
 
@@ -165,7 +167,8 @@ describe('animations', () => {
 
   it('keeps the area around a single WebP frame smaller than its canvas transparent', async () => {
     const two = await animated([100, 100, 100]).toBuffer();
-    // Keep only the header, the loop count and one frame; then move the frame and enlarge the canvas.
+    // Keep only the header, the loop count and one frame; then move the frame and enlarge the
+    // canvas.
     const start = two.indexOf('ANMF');
     const length = two.readUInt32LE(start + 4);
     const one = Buffer.concat([two.subarray(0, start + 8 + length + (length % 2))]);
@@ -213,7 +216,8 @@ describe('animations', () => {
 
   it('clears the area of a WebP frame with disposal to background in a GIF', async () => {
     const source = await animated([100, 100, 100]).toBuffer();
-    // The first frame is disposed to the background; the second is smaller, as the encoder wrote it.
+    // The first frame is disposed to the background; the second is smaller, as the encoder wrote
+    // it.
     const first = source.indexOf('ANMF') + 8;
     const cleared = Buffer.from(source);
     cleared[first + 15] = (cleared[first + 15] as number) | 1;
@@ -224,7 +228,8 @@ describe('animations', () => {
     expect(pixelAt(shown, 47, 33)[3]).to.equal(0);
   });
 
-  // Disposal 2 leaves transparent pixels, which decoders show in different ways: test/web/same-as-browser.test.ts.
+  // Disposal 2 leaves transparent pixels, which decoders show in different ways:
+  // test/web/same-as-browser.test.ts.
   it('shows each frame of a GIF as its disposal methods state, also of one without a control extension', async () => {
     for (const first of [0, 1, 3])
       for (const second of [0, 1, 3, 'none'] as const)

@@ -78,7 +78,10 @@ async function draw(picture: Picture): Promise<Buffer> {
 /** Rows from one that is compared to the next. */
 const ROW_STEP = 4;
 
-/** Returns the area that `cover` keeps, in pixels of the picture, where the whole resized picture looks most like the result. */
+/**
+ * Returns the area that `cover` keeps, in pixels of the picture, where the whole resized picture
+ * looks most like the result.
+ */
 async function findArea(result: Buffer, whole: Buffer): Promise<Area> {
   const { width: w, height: h } = await sharp(whole).metadata();
   const { data: cut, info } = await sharp(result).removeAlpha().raw().toBuffer({ resolveWithObject: true });
@@ -134,7 +137,10 @@ const PICTURES: readonly Picture[] = [
   { background: 'meadow', subject: 'flower', size: TALL, at: [20, 12, 30], box: SQUARE },
 ];
 
-/** @module Converts pictures with a subject at a known place, and checks by sharp that the result shows it. */
+/**
+ * @module Converts pictures with a subject at a known place, and checks by sharp that the result
+ * shows it.
+ */
 describe('position=attention', () => {
   const service = useService();
 

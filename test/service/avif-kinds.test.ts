@@ -1,6 +1,9 @@
 // @full: the kinds of public test suites
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-/** @module AVIF files with structures that only some encoders write (AVIF, section 2; ISO/IEC 23008-12, section 6). */
+/**
+ * @module AVIF files with structures that only some encoders write (AVIF, section 2; ISO/IEC
+ * 23008-12, section 6).
+ */
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { box, uint16, uint32 } from '../../scripts/fixtures/boxes.ts';
@@ -18,13 +21,19 @@ const without = ({ properties }: HeifItem, name: string): Buffer[] =>
 const BITS = box('pixi', Buffer.from([0, 0, 0, 0, 3, 8, 8, 8]));
 const BITS_OF_ONE = box('pixi', Buffer.from([0, 0, 0, 0, 1, 8]));
 
-/** A rotation by quarter turns anticlockwise, and an exchange of top and bottom (0) or left and right (1). */
+/**
+ * A rotation by quarter turns anticlockwise, and an exchange of top and bottom (0) or left and
+ * right (1).
+ */
 interface Rotation {
   readonly irot: 0 | 1 | 2 | 3;
   readonly imir?: 0 | 1 | undefined;
 }
 
-/** Encodes a transparent picture as an AVIF whose rotation only the colours have, as libavif writes it. */
+/**
+ * Encodes a transparent picture as an AVIF whose rotation only the colours have, as libavif writes
+ * it.
+ */
 async function rotatedAvif({ irot, imir }: Rotation): Promise<Buffer> {
   const png = await open(scene({ transparent: true }))
     .png()

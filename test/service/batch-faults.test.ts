@@ -171,7 +171,8 @@ describe('POST /batch with failures', () => {
 
   it('converts a single file as soon as one running conversion of the batch ends', async () => {
     const folder = await makeTempDir('order');
-    // Every conversion records its folder, and ends when the file `end-<name of the record>` or `end` exists.
+    // Every conversion records its folder, and ends when the file `end-<name of the record>` or
+    // `end` exists.
     const body = `id="$(date +%s%N)"; echo "$PWD" > ${folder}/$id; until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done; ${COPY_SCENE}`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
     const running = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name));
@@ -203,7 +204,9 @@ describe('POST /batch with failures', () => {
 });
 
 describe('convertBatch', () => {
-  /** Creates one input per text, each with its own file; inputs with equal texts have equal files. */
+  /**
+   * Creates one input per text, each with its own file; inputs with equal texts have equal files.
+   */
   const sources = (...texts: readonly string[]): Promise<ConversionInput[]> =>
     Promise.all(
       texts.map(async (text, at) => {

@@ -1,4 +1,7 @@
-/** @module Results of conversions between all formats, and of the options that no other file is about. */
+/**
+ * @module Results of conversions between all formats, and of the options that no other file is
+ * about.
+ */
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
@@ -34,7 +37,9 @@ import { readZip } from '../helpers/zip.ts';
 
 /** How far a lossy result may be below sharp's encoder, in dB: encoders and defaults differ. */
 const LESS_THAN_SHARP = 1;
-/** The same for PDF, in dB: the JPEG is the same, but poppler upsamples chroma without smoothing. */
+/**
+ * The same for PDF, in dB: the JPEG is the same, but poppler upsamples chroma without smoothing.
+ */
 const LESS_IN_PDF = 3.5;
 /** Minimum PSNR of lossless formats, in dB: the colour transform may round the last bit. */
 const LAST_BIT = 48;
@@ -234,7 +239,8 @@ describe('the result of a conversion', () => {
 
     it('has the quantization tables of that quality in a JPEG, and the size that libwebp gives in a WebP', async () => {
       const jpg = await bodyOf({ format: 'jpg', quality: '80' });
-      // ITU-T T.81, K.1 starts with 16; libjpeg scales it by (200 - 2 * quality) percent: 16 * 0.4 = 6.
+      // ITU-T T.81, K.1 starts with 16; libjpeg scales it by (200 - 2 * quality) percent: 16 * 0.4
+      // = 6.
       expect(jpg[jpg.indexOf(Buffer.from([0xff, 0xdb])) + 5]).to.equal(6);
       const webp = await bodyOf({ format: 'webp', quality: '80' });
       const { length } = await opened().webp({ quality: 80 }).toBuffer();
@@ -470,7 +476,10 @@ function countChanges({ data }: Pixels): number {
   return changes;
 }
 
-/** Encodes a PNG of all colours of so many bits, as vertical bars. With `fades`, the first is transparent, and the last opaque. */
+/**
+ * Encodes a PNG of all colours of so many bits, as vertical bars. With `fades`, the first is
+ * transparent, and the last opaque.
+ */
 function indexed(bits: number, isGrey: boolean, fades: boolean): Buffer {
   const [count, width, height] = [2 ** bits, 64, 16];
   const colours = Array.from({ length: count }, (_, at) =>

@@ -13,7 +13,10 @@ import { writeScript } from '../helpers/util.ts';
 /** A BigTIFF of 16 bytes whose directory offset is beyond 2^53. */
 const NOWHERE = Buffer.concat([Buffer.from([0x49, 0x49, 43, 0, 8, 0, 0, 0]), Buffer.alloc(8, 0xff)]);
 
-/** Creates an icon whose only image has a declared size of 0 bytes, at the offset of a PNG signature. */
+/**
+ * Creates an icon whose only image has a declared size of 0 bytes, at the offset of a PNG
+ * signature.
+ */
 function emptyIcon(): Buffer {
   const icon = ico([{ side: 32, bytes: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1') }]);
   icon.writeUInt32LE(0, 14);

@@ -43,7 +43,10 @@ describe('the size of an SVG', () => {
       : { width: divideUp(own.width * box.height, own.height), height: box.height };
   };
 
-  /** Regression: the first four came out one pixel too large. In the others, one side is a whole number. */
+  /**
+   * Regression: the first four came out one pixel too large. In the others, one side is a whole
+   * number.
+   */
   const CASES = [
     [1920, 1080, 500, 500],
     [1920, 1080, 1000, 700],

@@ -1,5 +1,7 @@
 // @full: bodies of 24 MiB from all clients
-/** @module Errors sent long before the client has sent the whole body must still reach the client. */
+/**
+ * @module Errors sent long before the client has sent the whole body must still reach the client.
+ */
 
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
@@ -14,7 +16,9 @@ import { useService } from '../helpers/service.ts';
 import { useServers } from '../helpers/stub-server.ts';
 
 const MIB = 1024 * 1024;
-/** More than the limit, and the buffers of a connection; sent within 5 seconds on a slow machine. */
+/**
+ * More than the limit, and the buffers of a connection; sent within 5 seconds on a slow machine.
+ */
 const SIZE = 24 * MIB;
 
 const photo = await fixture('scene.jpg');

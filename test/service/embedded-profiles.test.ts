@@ -97,7 +97,10 @@ function photoProfile([primaries, curve]: readonly [Primaries, Buffer]): Buffer 
   return writeProfile('A photo', Object.entries(colours));
 }
 
-/** A picture of 0.3 megapixels: greys and the edges of each primary, then 216 mixtures of saturated colours. */
+/**
+ * A picture of 0.3 megapixels: greys and the edges of each primary, then 216 mixtures of saturated
+ * colours.
+ */
 function colourChart(): Sharp {
   const [width, height] = [640, 480];
   const values = [0, 51, 102, 153, 204, 255];
@@ -117,7 +120,10 @@ function colourChart(): Sharp {
 const wideProfile = async (name: keyof typeof WIDE): Promise<Buffer> =>
   Buffer.from(await declaredProfile({ primaries: WIDE[name], transfer: powerCurve(2.2) }));
 
-/** Maximum mean error of lossy results and palettes, of 255. Colours of these profiles that are taken for sRGB are off by more than 5. */
+/**
+ * Maximum mean error of lossy results and palettes, of 255. Colours of these profiles that are
+ * taken for sRGB are off by more than 5.
+ */
 const MAX_LOSSY_ERROR = 3;
 
 const ADOBE_RGB = [64_000, 33_000, 21_000, 71_000, 15_000, 6_000] as const;
@@ -136,7 +142,10 @@ const GAIN_MAP_XMP =
   'http://ns.adobe.com/xap/1.0/\0<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">' +
   '<rdf:Description xmlns:hdrgm="http://ns.adobe.com/hdr-gain-map/1.0/" hdrgm:Version="1.0"/></rdf:RDF></x:xmpmeta>';
 
-/** Appends a gain map to a JPEG as phones do, with an index of both images (CIPA DC-007, sections 5.2 and 6.2). */
+/**
+ * Appends a gain map to a JPEG as phones do, with an index of both images (CIPA DC-007, sections
+ * 5.2 and 6.2).
+ */
 function withGainMap(base: Buffer, gainMap: Buffer): Buffer {
   const index = Buffer.alloc(4 + 8 + 2 + 3 * 12 + 4 + 2 * 16);
   index.write('MPF\0II*\0', 0, 'latin1');

@@ -43,9 +43,15 @@ async function encodeGridAvif(): Promise<Buffer> {
 
 /** Fields of a grid of four tiles (ISO/IEC 23008-12, section 6.6.2.3), to be changed in place. */
 interface Grid {
-  /** One byte each: version, flags, rows minus 1, columns minus 1. Then width and height in two bytes each. */
+  /**
+   * One byte each: version, flags, rows minus 1, columns minus 1. Then width and height in two
+   * bytes each.
+   */
   readonly data: Buffer;
-  /** Four bytes each: width and height of the property of the grid, and of the property of its tiles. */
+  /**
+   * Four bytes each: width and height of the property of the grid, and of the property of its
+   * tiles.
+   */
   readonly size: Buffer;
   readonly tileSize: Buffer;
   /** Two bytes each: the item of the grid, the number of tiles, the items of the tiles. */

@@ -26,7 +26,10 @@ import { useServiceWith } from '../helpers/service.ts';
 import { type VariedImage, variedImages } from '../helpers/varied-images.ts';
 import { readZip } from '../helpers/zip.ts';
 
-/** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
+/**
+ * Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by
+ * nature.
+ */
 const LEAST: Readonly<Record<OutputType, number>> = {
   png: 38,
   bmp: 38,
@@ -317,7 +320,9 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
   });
 });
 
-/** Draws stripes of 8 pixels in evenly spaced shades, from black to white or from blue to yellow. */
+/**
+ * Draws stripes of 8 pixels in evenly spaced shades, from black to white or from blue to yellow.
+ */
 function stripes(count: number, hasColour: boolean): Pixels {
   const [width, height] = [128, 32];
   const data = Buffer.alloc(width * height * 4, 255);
@@ -329,7 +334,10 @@ function stripes(count: number, hasColour: boolean): Pixels {
   return { width, height, data };
 }
 
-/** Returns the metadata boxes of a JPEG XL, which newer encoders compress (ISO/IEC 18181-2, annex B). */
+/**
+ * Returns the metadata boxes of a JPEG XL, which newer encoders compress (ISO/IEC 18181-2, annex
+ * B).
+ */
 function metadataOfJxl(file: Buffer): { readonly exif?: Buffer; readonly xmp?: Buffer } {
   const boxes = boxesOf(file).map(({ name, body }) =>
     name === 'brob'

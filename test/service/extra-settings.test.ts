@@ -74,7 +74,8 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
   });
 
   it('make the service exit with 2 for a format that does not work on this machine, and name its package', async () => {
-    // ImageMagick and librsvg are found by their settings, and the tools of libjxl and libavif are not found.
+    // ImageMagick and librsvg are found by their settings, and the tools of libjxl and libavif are
+    // not found.
     const started = startProcess({
       TEMP_DIR: await makeTempDir('extras'),
       LOG_LEVEL: 'fatal',

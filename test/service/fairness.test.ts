@@ -25,7 +25,8 @@ describe('a client that fills the queue', () => {
 
   it('does not delay another client, and gets 503 itself', async () => {
     const folder = await makeTempDir('order');
-    // Every conversion records the size of its input, and ends when the file `end-<name of the record>` or `end` exists.
+    // Every conversion records the size of its input, and ends when the file
+    // `end-<name of the record>` or `end` exists.
     const wait = `until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
     const tool = `id="$(date +%s%N)"; wc -c < in > ${folder}/$id; ${wait}; ${COPY_SCENE}`;
     const running = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name));
@@ -96,7 +97,8 @@ describe('a service with CONCURRENCY=100', () => {
     const idle = running();
     expect(idle, 'processes of the fork server').to.be.above(0);
     const client = new AbortController();
-    // Each conversion waits until it is killed at its time limit, and then the client sends another.
+    // Each conversion waits until it is killed at its time limit, and then the client sends
+    // another.
     const waiting = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><!--attempt hang 0 / --></svg>');
     const keepSending = async (): Promise<void> => {
       while (!client.signal.aborted)

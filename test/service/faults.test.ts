@@ -23,7 +23,10 @@ import { eventually, isRunning, numberIn } from '../helpers/util.ts';
 describe('POST /convert with failures', () => {
   const { start, startShared, current, openRequests, nothingLeft } = useOwnServices();
   let photo: Buffer;
-  /** Path of what the tool runs for a conversion. Each test writes its own, so that the tests share a service. */
+  /**
+   * Path of what the tool runs for a conversion. Each test writes its own, so that the tests share
+   * a service.
+   */
   let script: string;
   let MAGICK_BIN: string;
   before(async () => {

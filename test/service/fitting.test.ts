@@ -32,7 +32,10 @@ interface FitRequest {
 
 /** Minimum PSNR in dB. A shift by one pixel gives less than 30. */
 const MIN_PSNR = 34;
-/** The same for the pictures of fixtures, which have sharp edges and are converted with loss: a shift gives at most 22. */
+/**
+ * The same for the pictures of fixtures, which have sharp edges and are converted with loss: a
+ * shift gives at most 22.
+ */
 const MIN_SCENE_PSNR = 24;
 
 /** Image of smooth waves: a shift by one pixel shows everywhere, the kernel of a resize hardly. */
@@ -110,7 +113,8 @@ describe('fit, position and enlarge', () => {
   it('cover and contain put the image at every position exactly where sharp does', async () => {
     const file = await waves(161, 121).png().toBuffer();
     const places = Object.keys(OPTIONS.position.type.labels).filter((one) => one !== 'attention');
-    // Cover cuts off columns, and contain adds rows. For an odd number of them, both round differently.
+    // Cover cuts off columns, and contain adds rows. For an odd number of them, both round
+    // differently.
     for (const position of [...places, 'WEST', 'southeast', 'centre'])
       for (const fit of ['cover', 'contain'] as const)
         await expectSame(

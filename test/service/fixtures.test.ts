@@ -1,6 +1,9 @@
 // @full: all traps in several formats
 // @slow
-/** @module Converts every file in fixtures/traps to several formats, and checks the results stated beside it. */
+/**
+ * @module Converts every file in fixtures/traps to several formats, and checks the results stated
+ * beside it.
+ */
 
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -29,8 +32,8 @@ const TOLERANCE: Readonly<Record<(typeof OUTPUT_TYPES)[number], number>> = {
 const ALPHA_TOLERANCE = 2;
 
 /**
- * Returns the formats of a fixture: PNG, one that keeps transparency otherwise, one without transparency, which change from fixture to
- * fixture, and those that the expectation is about.
+ * Returns the formats of a fixture: PNG, one that keeps transparency otherwise, one without
+ * transparency, which change from fixture to fixture, and those that the expectation is about.
  */
 function formatsFor(
   name: string,
@@ -131,7 +134,10 @@ async function checkImage(
   if (format === 'pdf') expect(await countPages(body)).to.equal(pages);
 }
 
-/** Returns the colour that the output format can show: unchanged, with binary alpha, or on white, as a PDF is shown. */
+/**
+ * Returns the colour that the output format can show: unchanged, with binary alpha, or on white, as
+ * a PDF is shown.
+ */
 function expectedColour([red, green, blue, alpha = 255]: readonly number[], format: OutputType): number[] {
   const kept = format === 'pdf' ? 'none' : OUTPUTS[format].alpha;
   if (kept === 'full') return [red, green, blue, alpha] as number[];

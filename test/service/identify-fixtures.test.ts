@@ -23,9 +23,10 @@ const SPACES: Readonly<Record<string, string>> = {
 const BITS: Readonly<Record<string, number>> = { uchar: 8, ushort: 16, float: 32 };
 
 /**
- * Facts in which the service and sharp differ, by file. sharp stores 10 bits in 16, and fewer than 8 in 8. It decodes
- * greys of AVIF to colours, and takes any extra channel for alpha. It counts every image of a HEIF, and pages of a TIFF
- * with a reduced resolution. It does not report EXIF or IPTC of some formats.
+ * Facts in which the service and sharp differ, by file. sharp stores 10 bits in 16, and fewer than
+ * 8 in 8. It decodes greys of AVIF to colours, and takes any extra channel for alpha. It counts
+ * every image of a HEIF, and pages of a TIFF with a reduced resolution. It does not report EXIF or
+ * IPTC of some formats.
  */
 const DIFFERENCES: Readonly<Record<string, readonly string[]>> = {
   'broken-second.avif': ['count'],
@@ -62,7 +63,10 @@ const DIFFERENCES: Readonly<Record<string, readonly string[]>> = {
 /** Sorts sides, because ExifTool does not turn images upright. */
 const sorted = (...sides: (number | null)[]) => sides.map(Number).sort((a, b) => a - b);
 
-/** Returns the sides of the files in a folder by name, as ExifTool reads them. Of an icon, it would read the first image. */
+/**
+ * Returns the sides of the files in a folder by name, as ExifTool reads them. Of an icon, it would
+ * read the first image.
+ */
 function sidesByExifTool(folder: string): Map<string, readonly number[]> {
   const options = ['-json', '-n', '-ImageWidth', '-ImageHeight', '--ext', 'ico', '--ext', 'cur'];
   // It exits with 1, because the folders also contain files that it does not know.

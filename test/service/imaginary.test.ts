@@ -242,7 +242,10 @@ describe('the interface of imaginary', () => {
       expect(status, body.toString('latin1').slice(0, 200)).to.equal(200);
       return decode(body);
     };
-    /** Returns the box around the pixels that differ by more than 8 of 255, as left, top, right and bottom. */
+    /**
+     * Returns the box around the pixels that differ by more than 8 of 255, as left, top, right and
+     * bottom.
+     */
     const changedBox = (one: Pixels, other: Pixels): number[] => {
       const places = Array.from({ length: one.width * one.height }, (_, at) => at).filter((at) =>
         [0, 1, 2].some((channel) => {

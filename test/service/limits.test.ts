@@ -13,7 +13,10 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { plain } from '../helpers/pixels.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
-/** Images above a limit are rejected by their header: 413 with the value, the limit and its setting; no tool runs. */
+/**
+ * Images above a limit are rejected by their header: 413 with the value, the limit and its setting;
+ * no tool runs.
+ */
 describe('image limits', () => {
   const { start, startShared, current, nothingLeft } = useOwnServices();
 
@@ -201,7 +204,8 @@ describe('image limits', () => {
     const [memory, soft, hard, file, files, core] = (await readFile(join(folder, 'limits'), 'utf8')).split(
       '\n',
     );
-    // 2 GiB in KiB; the time limit in seconds, for each processor, and one more; 16 MiB and what the plan needs, in blocks of 512 bytes.
+    // 2 GiB in KiB; the time limit in seconds, for each processor, and one more; 16 MiB and what
+    // the plan needs, in blocks of 512 bytes.
     expect([memory, files, core]).to.deep.equal([String(2 * 1024 ** 2), '64', '0']);
     const cpuSeconds = 30 * availableParallelism();
     expect([soft, hard]).to.deep.equal([`${cpuSeconds + 1}`, `${cpuSeconds + 2}`]);

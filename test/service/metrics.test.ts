@@ -31,7 +31,9 @@ function samplesIn(text: string): Sample[] {
 
 describe('GET /metrics', () => {
   const { start, current } = useOwnServices();
-  /** Bytes that the service has sent for metrics, which count, too; at least those of the bodies. */
+  /**
+   * Bytes that the service has sent for metrics, which count, too; at least those of the bodies.
+   */
   let scraped = { requests: 0, bytes: 0 };
   beforeEach(() => {
     scraped = { requests: 0, bytes: 0 };
@@ -48,7 +50,10 @@ describe('GET /metrics', () => {
       (sample) =>
         sample.name === name && Object.entries(labels).every(([key, word]) => sample.labels[key] === word),
     )?.value;
-  /** Scrapes until a sample has a value: the service counts a request slightly after the client has its answer. */
+  /**
+   * Scrapes until a sample has a value: the service counts a request slightly after the client has
+   * its answer.
+   */
   const scrapeUntil = (name: string, labels: Record<string, string>, wanted: number) =>
     eventually(async () => {
       const samples = await scrape();

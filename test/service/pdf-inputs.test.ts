@@ -97,7 +97,8 @@ describe('a PDF as input', () => {
       const { body } = await ok(page(''), fields);
       const { data, info } = await sharp(body).removeAlpha().raw().toBuffer({ resolveWithObject: true });
       expect(sizeOf(info), JSON.stringify(fields)).to.deep.equal(size);
-      // A resized image has mixed colours on both sides of an edge. A drawn one has at most one pixel of them.
+      // A resized image has mixed colours on both sides of an edge. A drawn one has at most one
+      // pixel of them.
       const row = Array.from({ length: info.width }, (_, x) => data[x * 3 + 1] as number);
       const mixed = row.filter((green) => green > 2 && green < 253);
       expect(mixed.length, JSON.stringify(fields)).to.be.at.most(1);

@@ -1,6 +1,9 @@
 // @full: the kinds of public test suites
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-/** @module Converts the kinds of PNG that PngSuite has, generated here, and compares the result with the encoded pixels. */
+/**
+ * @module Converts the kinds of PNG that PngSuite has, generated here, and compares the result with
+ * the encoded pixels.
+ */
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import { open, scene } from '../../scripts/fixtures/scene.ts';
@@ -26,7 +29,10 @@ interface Png {
   readonly chunks?: Readonly<Record<string, readonly number[]>>;
 }
 
-/** Returns the samples of a pixel, from 0 to the maximum of their depth. Alpha is never 0, because then the colour is undefined. */
+/**
+ * Returns the samples of a pixel, from 0 to the maximum of their depth. Alpha is never 0, because
+ * then the colour is undefined.
+ */
 function samplesAt({ depth, type }: Png, x: number, y: number): number[] {
   return Array.from({ length: TYPES[type].channels }, (_, channel) => {
     const value = (x * 37 + y * 61 + channel * 83 + x * y * 11) % 2 ** Math.min(depth, 8);
@@ -76,7 +82,10 @@ function expected(png: Png, alphaOf: (samples: readonly number[]) => number = ()
   return { width: SIDE, height: SIDE, data: Buffer.from(pixels.flat()) };
 }
 
-/** Encodes a transparent grey and an opaque one, next to each other. The grey of 16 bits has different bytes. */
+/**
+ * Encodes a transparent grey and an opaque one, next to each other. The grey of 16 bits has
+ * different bytes.
+ */
 function twoGreys(depth: 8 | 16, grey: number): Buffer {
   const sample = (value: number): number[] => (depth === 8 ? [value] : [value, value ^ 85]);
   return Buffer.concat([

@@ -119,7 +119,10 @@ describe('rate limit', () => {
 
   describe('outside the API', () => {
     const send = (path: string) => sendForm(new URL(path, service.base).href);
-    /** Sends this many requests for a path on one connection, four at a time, and returns the statuses. */
+    /**
+     * Sends this many requests for a path on one connection, four at a time, and returns the
+     * statuses.
+     */
     const sendMany = async (path: string, requests: number) => {
       const socket = await dial(service.base);
       const all: number[] = [];

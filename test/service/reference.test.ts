@@ -8,7 +8,10 @@ import { type OwnService, startService } from '../helpers/service.ts';
 describe('GET /openapi.json', () => {
   let service: OwnService;
   let document: Document;
-  /** Services with settings of their own. All cases with the same cause share one, because a start takes 0.3 s of CPU time. */
+  /**
+   * Services with settings of their own. All cases with the same cause share one, because a start
+   * takes 0.3 s of CPU time.
+   */
   const own = new Map<string, OwnService>();
   const startOnce = async (how: string, settings: ResponseCase['settings']): Promise<OwnService> => {
     if (!settings) return service;

@@ -43,8 +43,9 @@ describe('shrinking to a much smaller size', () => {
   }
 
   /**
-   * Width, height, target side, and minimum PSNR of a JPEG in dB: odd sides, halving only, a quarter, an eighth, three eighths; 2725 is
-   * from a real photo. If a part of a decoded pixel is left out, these waves show it most; sharp has 22 to 41 dB there.
+   * Width, height, target side, and minimum PSNR of a JPEG in dB: odd sides, halving only, a
+   * quarter, an eighth, three eighths; 2725 is from a real photo. If a part of a decoded pixel is
+   * left out, these waves show it most; sharp has 22 to 41 dB there.
    */
   const SIZES = [
     [1999, 667, 99, 28],
@@ -184,7 +185,10 @@ describe('shrinking to a much smaller size', () => {
     fill: (own: number) => own,
   };
 
-  /** Maximum shift of the far edges, in pixels. A decoder at a smaller size leaves out a part of a pixel. */
+  /**
+   * Maximum shift of the far edges, in pixels. A decoder at a smaller size leaves out a part of a
+   * pixel.
+   */
   const MAX_SHIFTS = { jpeg: 0.3, png: 0.08, webp: 0.08 };
 
   // The arithmetic for all sides is tested with the plan.
@@ -223,8 +227,9 @@ describe('shrinking to a much smaller size', () => {
     });
 
   /**
-   * Crops a photo without loss, as `jpegtran -crop` does: the last blocks of the JPEG still hold what is cut off, here magenta, or,
-   * without a colour, copies of the edge, as encoders write them.
+   * Crops a photo without loss, as `jpegtran -crop` does: the last blocks of the JPEG still hold
+   * what is cut off, here magenta, or, without a colour, copies of the edge, as encoders write
+   * them.
    */
   async function cropped(
     photo: Pixels,
@@ -264,7 +269,10 @@ describe('shrinking to a much smaller size', () => {
       data: Buffer.concat(pixels.map((at) => data.subarray(at * 4, at * 4 + 4))),
     }));
 
-  /** Compares the far edges of two images of the same size: PSNR of the last column and of the last row. */
+  /**
+   * Compares the far edges of two images of the same size: PSNR of the last column and of the last
+   * row.
+   */
   const edgePsnrs = ([one, other]: readonly Pixels[]): number[] => {
     const edges = farEdges(other as Pixels);
     return farEdges(one as Pixels).map((edge, at) => difference(edge, edges[at] as Pixels).psnr);
@@ -291,7 +299,8 @@ describe('shrinking to a much smaller size', () => {
           results.push(
             await decode((await convert(service.base, file, { format: 'png', width: `${width}` })).body),
           );
-        // An odd side shows half of the next colour in every viewer, if colours have half the resolution.
+        // An odd side shows half of the next colour in every viewer, if colours have half the
+        // resolution.
         const wholes = await Promise.all(files.map((file) => resizeWhole(file, results[0] as Pixels)));
         const shown = edgePsnrs(wholes);
         for (const [at, psnr] of edgePsnrs(results).entries())

@@ -1,5 +1,8 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-/** @module What metadata gives away, as ExifTool reads it: the kinds in headers, and the values of `reveal`. */
+/**
+ * @module What metadata gives away, as ExifTool reads it: the kinds in headers, and the values of
+ * `reveal`.
+ */
 import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';

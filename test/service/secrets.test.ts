@@ -1,6 +1,8 @@
 // @full: many formats
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-/** @module Texts that a file can contain, each of which a result without metadata must not contain. */
+/**
+ * @module Texts that a file can contain, each of which a result without metadata must not contain.
+ */
 
 import { constants, deflateSync, inflateSync } from 'node:zlib';
 import { expect } from 'chai';
@@ -262,7 +264,9 @@ const PATHS: Readonly<Record<string, Fields>> = {
 };
 const WITH_LIMIT: readonly OutputType[] = ['webp', 'jpg', 'avif', 'jxl'];
 
-/** Returns the bytes of a file, and those of each of its streams that are compressed with Deflate. */
+/**
+ * Returns the bytes of a file, and those of each of its streams that are compressed with Deflate.
+ */
 function streamsOf(file: Buffer): Buffer[] {
   const streams = [file];
   for (let at = file.indexOf(0x78); at >= 0; at = file.indexOf(0x78, at + 1)) {

@@ -16,9 +16,15 @@ import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, LARGEST_IMAGES, MARKS } from '../help
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { dial } from '../helpers/raw-http.ts';
 
-/** Maximum CPU time for which a request of 10 MiB or less may block the event loop, in ms, on a machine without {@link slowness}. */
+/**
+ * Maximum CPU time for which a request of 10 MiB or less may block the event loop, in ms, on a
+ * machine without {@link slowness}.
+ */
 const MAX_TURN_MS = 50;
-/** Number of attempts; the best counts, because garbage collection and compilation may fall into any of them. */
+/**
+ * Number of attempts; the best counts, because garbage collection and compilation may fall into any
+ * of them.
+ */
 const TRIES = 5;
 
 describe('the event loop', () => {

@@ -31,13 +31,14 @@ const MAX_ADDED_ERROR = 0.1;
 
 const DIAGRAM_FOLDER = new URL('../diagrams/', import.meta.url).pathname;
 /**
- * Drawings as tools write them. Those of badge services, bytefield, ECharts, Graphviz, Matplotlib, Mermaid, nomnoml, Satori and Vega are
- * their output. Those of draw.io, Excalidraw, Figma, GitHub cards, Illustrator, Inkscape and R were written by hand after it.
+ * Drawings as tools write them. Those of badge services, bytefield, ECharts, Graphviz, Matplotlib,
+ * Mermaid, nomnoml, Satori and Vega are their output. Those of draw.io, Excalidraw, Figma, GitHub
+ * cards, Illustrator, Inkscape and R were written by hand after it.
  */
 const DIAGRAMS = (await readdir(DIAGRAM_FOLDER)).sort();
 /**
- * Percent of the pixels of diagrams whose edges move by less than a pixel. Their sizes are no whole numbers of pixels, which librsvg rounds
- * up and scales to, and Chromium cuts.
+ * Percent of the pixels of diagrams whose edges move by less than a pixel. Their sizes are no whole
+ * numbers of pixels, which librsvg rounds up and scales to, and Chromium cuts.
  */
 const MOVED_EDGES: Readonly<Record<string, number>> = {
   'graphviz-cluster.svg': 2,
@@ -50,7 +51,10 @@ const PICTURES = { png: await teal.png().toBuffer(), jpeg: await teal.jpeg().toB
 
 const SCENE = (await fixture('scene.svg')).toString();
 
-/** Whether the service has the fonts and the librsvg of this machine. Without them, texts are not compared with those of its browser. */
+/**
+ * Whether the service has the fonts and the librsvg of this machine. Without them, texts are not
+ * compared with those of its browser.
+ */
 const SHARES_FONTS = process.env.BASE_URL === undefined;
 
 describe('an SVG with features that librsvg lacks', () => {
@@ -59,7 +63,9 @@ describe('an SVG with features that librsvg lacks', () => {
   const drawn = (text: string | Buffer, fields: Fields = {}): Promise<ClientResponse> =>
     converted(service.base, Buffer.from(text), { format: 'png', ...fields }, 'a.svg');
 
-  /** Returns the mean absolute error of the pixels of a result, compared with what Chromium shows. */
+  /**
+   * Returns the mean absolute error of the pixels of a result, compared with what Chromium shows.
+   */
   const errorOf = async (file: Buffer, source: string): Promise<number> => {
     const shown = await browser.show(Buffer.from(source), 'image/svg+xml');
     return difference(onGrey(await decode(file), 255), shown).mae;

@@ -1,8 +1,8 @@
 // @full: the kinds of public test suites
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /**
- * @module Converts TIFFs of each encoding, with several images of which one is a page, and with invalid or missing tags, which
- * libtiff ignores and ImageMagick does not.
+ * @module Converts TIFFs of each encoding, with several images of which one is a page, and with
+ * invalid or missing tags, which libtiff ignores and ImageMagick does not.
  */
 import { expect } from 'chai';
 import sharp, { type Sharp, type TiffOptions } from 'sharp';

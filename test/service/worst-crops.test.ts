@@ -8,7 +8,8 @@ import { ALL_EXTRAS, decodeAny } from '../helpers/extra.ts';
 import { startEngine } from '../helpers/service.ts';
 
 /**
- * Pictures with what was visibly worse at 200% while limits were weaker. A decoder that the service does not use judges the parts.
+ * Pictures with what was visibly worse at 200% while limits were weaker. A decoder that the service
+ * does not use judges the parts.
  */
 const [WIDTH, HEIGHT] = [640, 448] as const;
 

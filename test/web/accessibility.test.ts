@@ -353,7 +353,8 @@ describe('accessibility of the page', () => {
         for (let step = 0; step < 5 && (await name()) !== wanted; step += 1) await page.keyboard.press(key);
         expect(await name()).to.equal(wanted);
       };
-      // Playwright enables this event in the browser without waiting for it, so enable it well before the key that causes it.
+      // Playwright enables this event in the browser without waiting for it, so enable it well
+      // before the key that causes it.
       const chooser = page.waitForEvent('filechooser');
       await tabTo(/^Choose files/);
       await page.keyboard.press('Enter');

@@ -8,24 +8,31 @@ import type { OwnService } from '../helpers/service.ts';
 import { PATIENCE_MS } from '../helpers/util.ts';
 import { readZip, type ZipEntry } from '../helpers/zip.ts';
 
-/** Folder for the traces of failed tests. Without TRACES=on there are none: recording takes a fifth of the processor time. */
+/**
+ * Folder for the traces of failed tests. Without TRACES=on there are none: recording takes a fifth
+ * of the processor time.
+ */
 const TRACES = process.env.TRACES === 'on' && new URL('../../traces/', import.meta.url).pathname;
 
 /**
- * Console messages that do not fail a test: responses with 4xx or 5xx, requests of the trace recorder, and the script for shared
- * photos if the test ends before it is loaded.
+ * Console messages that do not fail a test: responses with 4xx or 5xx, requests of the trace
+ * recorder, and the script for shared photos if the test ends before it is loaded.
  */
 const EXPECTED =
   /^Failed to load resource|^Connecting to 'blob:|^An unknown error occurred when fetching the script/;
 
-/** Returns the query of the page's address. The page itself is asked: Playwright learns of a changed address later. */
+/**
+ * Returns the query of the page's address. The page itself is asked: Playwright learns of a changed
+ * address later.
+ */
 export async function queryOf(page: Page): Promise<URLSearchParams> {
   return new URLSearchParams(await page.evaluate(() => location.search));
 }
 
 /**
- * Creates a browser context without stored data for each test. Errors, requests to other hosts and violations of the
- * Content-Security-Policy fail the test. With TRACES=on, keeps a trace of failed tests.
+ * Creates a browser context without stored data for each test. Errors, requests to other hosts and
+ * violations of the Content-Security-Policy fail the test. With TRACES=on, keeps a trace of failed
+ * tests.
  *
  * @param showsPdf whether the browser must be able to show a PDF
  */
@@ -163,7 +170,10 @@ export async function convertFiles(page: Page, files: Parameters<typeof pick>[1]
   await convertAll(page);
 }
 
-/** Returns a function that returns how many conversions of the page the service has received at once at most. */
+/**
+ * Returns a function that returns how many conversions of the page the service has received at once
+ * at most.
+ */
 export function countAtOnce({ server }: Pick<OwnService, 'server'>): () => number {
   let [underWay, most] = [0, 0];
   server.on('request', ({ url, headers }: IncomingMessage, res: ServerResponse) => {

@@ -573,7 +573,10 @@ describe('the options on the page', () => {
     expect((await sharp(content).metadata()).exif).to.be.instanceOf(Buffer);
   });
 
-  /** Fills a folder with these files, picks them, and returns what runs the command that the page shows. */
+  /**
+   * Fills a folder with these files, picks them, and returns what runs the command that the page
+   * shows.
+   */
   const runShown = async (page: Page, files: Readonly<Record<string, string | Buffer>>) => {
     const folder = await makeTempDir('curl');
     for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);

@@ -1,6 +1,9 @@
 // @full: a second browser
 // @slow
-/** @module The main path of the page in Firefox, through its WebDriver BiDi: https://www.w3.org/TR/webdriver-bidi/ */
+/**
+ * @module The main path of the page in Firefox, through its WebDriver BiDi:
+ * https://www.w3.org/TR/webdriver-bidi/
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, readdir, readFile, unlink, writeFile } from 'node:fs/promises';
@@ -126,7 +129,10 @@ async function startFirefox(downloads: string) {
     async resize(width: number, height: number) {
       await send('browsingContext.setViewport', { context, viewport: { width, height } });
     },
-    /** Presses keys again and again until an element has the focus, which must always be on a visible element of the page. */
+    /**
+     * Presses keys again and again until an element has the focus, which must always be on a
+     * visible element of the page.
+     */
     async moveTo(name: RegExp, ...keys: readonly string[]) {
       const visited: string[] = [];
       while (!name.test(visited.at(-1) ?? '')) {

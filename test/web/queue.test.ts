@@ -163,7 +163,8 @@ describe('many files on the page', () => {
     await row(page, '4.jpg').getByText('Waiting').waitFor();
     await page.getByRole('button', { name: 'Cancel all' }).click();
     await eventually(async () => (await openRequests()).length === 0);
-    // The server may notice the first cancellation before the last one arrives, and start a waiting conversion.
+    // The server may notice the first cancellation before the last one arrives, and start a waiting
+    // conversion.
     await eventually(async () => (await pids()).every((pid) => !isRunning(pid)));
     expect(await pids()).to.include.members(running);
     await page.getByRole('button', { name: 'Convert 5 files' }).waitFor();

@@ -15,7 +15,8 @@ const FOLDERS = ['images', 'traps'].map(
   (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
 );
 /**
- * Files that differ on purpose. Chromium drops the incomplete last row of a BMP, and shows pixels that run lengths skip as black.
+ * Files that differ on purpose. Chromium drops the incomplete last row of a BMP, and shows pixels
+ * that run lengths skip as black.
  */
 const DIFFERENT = ['padding-cut.bmp', 'rle8-gaps.bmp'];
 const isRejected = (path: string): boolean =>
@@ -26,9 +27,15 @@ const FILES = FOLDERS.flatMap((folder) =>
     .map((name) => ({ name, path: `${folder}${name}` }))
     .filter(({ path }) => !isRejected(path)),
 );
-/** Maximum difference of a channel: rounding of colours that a canvas stores multiplied by their alpha. */
+/**
+ * Maximum difference of a channel: rounding of colours that a canvas stores multiplied by their
+ * alpha.
+ */
 const TOLERANCE = 3;
-/** Minimum alpha at which colours are compared: rounding makes those of nearly transparent pixels arbitrary. */
+/**
+ * Minimum alpha at which colours are compared: rounding makes those of nearly transparent pixels
+ * arbitrary.
+ */
 const MIN_ALPHA = 64;
 
 describe('the rendering of Chromium', () => {
@@ -92,7 +99,10 @@ describe('the rendering of Chromium', () => {
   }
 });
 
-/** Decodes all frames of an animation with Chromium, stacked vertically. The page must be of a local host. */
+/**
+ * Decodes all frames of an animation with Chromium, stacked vertically. The page must be of a local
+ * host.
+ */
 async function framesInChromium(page: Page, file: Buffer, type: string): Promise<Pixels> {
   const { width, height, data } = await page.evaluate(
     async ([base64, mediaType]) => {

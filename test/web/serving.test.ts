@@ -198,7 +198,8 @@ describe('the pages below a path of nginx', () => {
 });
 
 /**
- * Sends a request with node:http and reads the whole response. fetch would decompress it and add headers for caches.
+ * Sends a request with node:http and reads the whole response. fetch would decompress it and add
+ * headers for caches.
  */
 function onTheWire(url: string, headers: Record<string, string>): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {

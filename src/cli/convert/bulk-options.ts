@@ -1,4 +1,7 @@
-/** @module Validates the options of the `convert` command for many files: names of results, updates, and parts of the inputs. */
+/**
+ * @module Validates the options of the `convert` command for many files: names of results, updates,
+ * and parts of the inputs.
+ */
 import { hash } from 'node:crypto';
 import { DEFAULT_PATTERN, findPatternError, namesInputOnly } from '../../base/name-pattern.ts';
 import { sanitizeForDisplay } from '../../base/text.ts';
@@ -39,7 +42,8 @@ export function parseBulkOptions(flags: Flags) {
     throw new CliError('--delete requires --yes without a terminal, because it cannot ask for confirmation.');
   const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
   const update = flags.update || deletes || watch;
-  // Otherwise, the name of a result would depend on files that other shards convert, or that arrive later.
+  // Otherwise, the name of a result would depend on files that other shards convert, or that arrive
+  // later.
   const keepExtension = flags.keepExtension || update || shard !== undefined;
   const pattern = parsePattern(flags.name, update || shard !== undefined);
   const naming: Naming = { keepExtension, safeNames: flags.safeNames ?? false, pattern };
@@ -76,7 +80,8 @@ export interface Shard {
 const MAX_SHARDS = 10_000;
 
 /**
- * Parses the value of `--shard`. Every input belongs to exactly one of the parts, the same one on every machine.
+ * Parses the value of `--shard`. Every input belongs to exactly one of the parts, the same one on
+ * every machine.
  *
  * @throws {CliError}
  */

@@ -39,7 +39,8 @@ interface Part extends Source {
 }
 
 /**
- * Converts all inputs to parts of one file, in order, and writes it if none has failed. Reports each input.
+ * Converts all inputs to parts of one file, in order, and writes it if none has failed. Reports
+ * each input.
  *
  * @throws {StopError} if no file can be converted any more
  */
@@ -104,7 +105,10 @@ async function findSources(
 
 /** The combined file as the index of its folder records it. */
 interface Combined {
-  /** Its source is the folder, so that it stays if an input no longer exists, and its options have all inputs. */
+  /**
+   * Its source is the folder, so that it stays if an input no longer exists, and its options have
+   * all inputs.
+   */
   readonly job: OutputJob;
   /** Undefined if the index cannot record it, because one of the inputs has no state. */
   readonly state: SourceState | undefined;
@@ -125,7 +129,10 @@ function describe(
   };
 }
 
-/** Returns the positions of further sources with the same bytes, by the position of the first one. Only files of one size are read. */
+/**
+ * Returns the positions of further sources with the same bytes, by the position of the first one.
+ * Only files of one size are read.
+ */
 async function findIdentical(sources: readonly Source[]): Promise<ReadonlyMap<number, readonly number[]>> {
   const sizes = Map.groupBy(sources, ({ state }) => state?.size);
   const firsts = new Map<string, number>();
@@ -142,7 +149,10 @@ async function findIdentical(sources: readonly Source[]): Promise<ReadonlyMap<nu
   return identical;
 }
 
-/** Converts all inputs, several at a time, and identical ones once. Frames get the size of the first one. */
+/**
+ * Converts all inputs, several at a time, and identical ones once. Frames get the size of the first
+ * one.
+ */
 async function convertParts(
   { options, destination, report, converter, bulk, jobs, signal }: CombineRun,
   sources: readonly Source[],

@@ -1,4 +1,7 @@
-/** @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a time, ends after a signal. */
+/**
+ * @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a
+ * time, ends after a signal.
+ */
 
 import { hashFile } from '../../files/system.ts';
 import { KnownResultError } from '../../tables/errors.ts';
@@ -51,8 +54,8 @@ export interface Run extends PlanOptions {
 }
 
 /**
- * Returns the number of files that are processed at the same time: one more than conversions, since one result can be written while
- * the others are converted. A dry run prints in the order of names.
+ * Returns the number of files that are processed at the same time: one more than conversions, since
+ * one result can be written while the others are converted. A dry run prints in the order of names.
  */
 export function concurrencyOf({ bulk: { dryRun, urls }, jobs }: Pick<Run, 'bulk' | 'jobs'>): number {
   if (dryRun) return 1;
@@ -117,7 +120,10 @@ async function processJob(job: PlannedOutput, run: Run, isRetry = false): Promis
   }
 }
 
-/** Returns whether a conversion would give the result that exists, as for a source that was only touched. */
+/**
+ * Returns whether a conversion would give the result that exists, as for a source that was only
+ * touched.
+ */
 async function isUnchanged(job: OutputJob, { resultFolder, flags, converter }: Run): Promise<boolean> {
   const known = flags.force ? undefined : await resultFolder?.keyOf(job);
   if (known === undefined) return false;
@@ -209,7 +215,10 @@ export async function convertInputs(run: Run): Promise<void> {
   }
 }
 
-/** Converts the inputs of a complete search. Afterwards, deletes the results of sources that are gone. */
+/**
+ * Converts the inputs of a complete search. Afterwards, deletes the results of sources that are
+ * gone.
+ */
 async function searchAll(run: Run, found: AsyncIterable<Input>): Promise<void> {
   const { bulk, report, resultFolder, signal } = run;
   let isComplete = true;
@@ -227,7 +236,10 @@ async function searchAll(run: Run, found: AsyncIterable<Input>): Promise<void> {
   await deleteOrphans({ ...run, resultFolder });
 }
 
-/** Counts the files for the progress bar, while others are converted. Ends early when the conversions have ended. */
+/**
+ * Counts the files for the progress bar, while others are converted. Ends early when the
+ * conversions have ended.
+ */
 async function countJobs(run: Run, done: AbortSignal): Promise<number | undefined> {
   let total = 0;
   for await (const job of planOutputs(run.inputs.find(), run)) {
@@ -244,7 +256,10 @@ const MAX_STOP_MS = 800;
 const MAX_WRITE_MS = 5_000;
 
 interface StopOptions {
-  /** Results that are being written. The process ends after them, so that none is incomplete or not counted. */
+  /**
+   * Results that are being written. The process ends after them, so that none is incomplete or not
+   * counted.
+   */
   readonly writing: ReadonlySet<Promise<unknown>>;
   /** Prints what the command did before the signal, and completes its report. */
   readonly explain: () => Promise<void>;
@@ -253,9 +268,11 @@ interface StopOptions {
 }
 
 /**
- * Explains and ends the process {@link MAX_STOP_MS} after a signal, or up to {@link MAX_WRITE_MS} later.
+ * Explains and ends the process {@link MAX_STOP_MS} after a signal, or up to {@link MAX_WRITE_MS}
+ * later.
  *
- * @returns a function that explains at once, for a command that ends earlier. Only the first call explains.
+ * @returns a function that explains at once, for a command that ends earlier. Only the first call
+ *   explains.
  */
 export function exitSoonAfter(
   { signal, status }: SignalAbort,

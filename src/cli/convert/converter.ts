@@ -1,4 +1,7 @@
-/** @module Converters of files, the tools of this machine or servers, and the errors that concern one file. */
+/**
+ * @module Converters of files, the tools of this machine or servers, and the errors that concern
+ * one file.
+ */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { NameParts } from '../../base/name-pattern.ts';
@@ -13,7 +16,9 @@ import type { OutputType } from '../../tables/formats.ts';
 /** Argument for standard input. */
 export const STDIN = '-';
 
-/** Maximum length of a file name in a message, in UTF-16 code units. A path has at most 4096 bytes. */
+/**
+ * Maximum length of a file name in a message, in UTF-16 code units. A path has at most 4096 bytes.
+ */
 export const MAX_LABEL_LENGTH = 5000;
 
 /** Names a source in messages. */
@@ -38,7 +43,10 @@ export interface ConvertedFile {
   /** Duration of the conversion in ms, without the time in the queue. */
   readonly ms: number;
   readonly notes: readonly string[];
-  /** Kinds of what the metadata of the source gives away, and the result does not have, or still has. */
+  /**
+   * Kinds of what the metadata of the source gives away, and the result does not have, or still
+   * has.
+   */
   readonly removed: readonly string[];
   readonly kept: readonly string[];
   /** What `--verify` has found. */
@@ -51,7 +59,10 @@ export interface ConvertedFile {
 export interface OutputJob {
   /** Path, or {@link STDIN}. */
   readonly input: string;
-  /** Path, or `-` for standard output. With {@link nameLater}, it has words in place of what is unknown. */
+  /**
+   * Path, or `-` for standard output. With {@link nameLater}, it has words in place of what is
+   * unknown.
+   */
   readonly output: string;
   readonly options: ConvertOptions;
   /**
@@ -67,7 +78,8 @@ export interface Converter {
   /** Versions of the tools that determine the results. */
   readonly toolVersions: string;
   /**
-   * Converts a file, and calls `use` with the result, which exists until `use` returns. Does not write the output.
+   * Converts a file, and calls `use` with the result, which exists until `use` returns. Does not
+   * write the output.
    *
    * @param known key of a result that exists
    * @throws {KnownResultError} if the result would have that key; then no tool was run
@@ -76,12 +88,16 @@ export interface Converter {
    */
   convert(job: OutputJob, use: (converted: ConvertedFile) => Promise<void>, known?: string): Promise<void>;
   /**
-   * Returns the key that the result of a job would have, without a conversion. Only for the tools of this machine.
+   * Returns the key that the result of a job would have, without a conversion. Only for the tools
+   * of this machine.
    *
    * @throws {FileError} or {@link ServiceError} if the file cannot be converted
    */
   keyOf?(job: OutputJob): Promise<string | undefined>;
-  /** Calls `work` with a folder for results that become one file. Only for the tools of this machine. */
+  /**
+   * Calls `work` with a folder for results that become one file. Only for the tools of this
+   * machine.
+   */
   combining?(work: (combining: Combining) => Promise<void>): Promise<void>;
   /** Releases all resources. */
   close(): Promise<void>;
@@ -109,7 +125,8 @@ export type SourceState = Pick<Stats, 'size' | 'mtimeMs'>;
 /**
  * Returns the state of a source; undefined for standard input.
  *
- * @throws {FileError} UNREADABLE; NOT_A_FILE, because a folder has no bytes, and a pipe could block this process
+ * @throws {FileError} UNREADABLE; NOT_A_FILE, because a folder has no bytes, and a pipe could block
+ *   this process
  */
 export async function stateOf(input: string): Promise<SourceState | undefined> {
   if (input === STDIN) return undefined;
@@ -122,8 +139,8 @@ export async function stateOf(input: string): Promise<SourceState | undefined> {
 }
 
 /**
- * Reads a source, and checks that it has not changed. If it has, reports that instead of the errors that the change
- * causes.
+ * Reads a source, and checks that it has not changed. If it has, reports that instead of the errors
+ * that the change causes.
  *
  * @throws {FileError} SOURCE_CHANGED, UNREADABLE
  * @throws the errors of `read`
@@ -236,7 +253,10 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   CONVERSION_UNSUPPORTED: 'Run "imagemill doctor" to see what is missing.',
 };
 
-/** End of a message for clients. Without a setting, the commands read every format for which the tools are installed. */
+/**
+ * End of a message for clients. Without a setting, the commands read every format for which the
+ * tools are installed.
+ */
 const NOT_ENABLED = /: EXTRA_INPUTS does not enable ([^.]+)\.$/;
 
 /**

@@ -1,4 +1,7 @@
-/** @module Finds the images of a folder and its sub-folders, and those that match a pattern such as `photos/*.jpg`. */
+/**
+ * @module Finds the images of a folder and its sub-folders, and those that match a pattern such as
+ * `photos/*.jpg`.
+ */
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
@@ -34,8 +37,8 @@ export interface Skipped {
 export type Input = InputFile | InputError | Skipped;
 
 /**
- * Returns a key that is equal for two inputs if their results have the same name, also on a file system that ignores
- * case. It is the same on every machine.
+ * Returns a key that is equal for two inputs if their results have the same name, also on a file
+ * system that ignores case. It is the same on every machine.
  *
  * @param relativeDir folders between the argument and the file
  */
@@ -57,8 +60,9 @@ export function createImageTest(types: readonly InputType[]) {
   return {
     hasExtension,
     /**
-     * Returns whether a regular file has the extension or the content of an image. An unreadable file, and one with an image
-     * extension and other content, is kept, so that its conversion reports an error.
+     * Returns whether a regular file has the extension or the content of an image. An unreadable
+     * file, and one with an image extension and other content, is kept, so that its conversion
+     * reports an error.
      */
     isImage: async (path: string): Promise<boolean> =>
       hasExtension(path) || detectFileType(path).then(isEnabled, () => true),
@@ -92,7 +96,10 @@ export interface WalkOptions {
   readonly onFolder?: ((folder: string) => void) | undefined;
 }
 
-/** Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders. */
+/**
+ * Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow
+ * links to folders.
+ */
 export async function* walkImages(folder: string, options: WalkOptions): AsyncGenerator<Input> {
   const { root, test, isOutput, compare, onFolder } = options;
   onFolder?.(folder);
@@ -179,8 +186,8 @@ export interface PatternOptions extends Pick<WalkOptions, 'test' | 'isOutput' | 
 }
 
 /**
- * Yields the images that match a pattern, sorted by path, and an error for each folder that cannot be searched.
- * `relativeDir` is relative to the last folder in front of the first wildcard.
+ * Yields the images that match a pattern, sorted by path, and an error for each folder that cannot
+ * be searched. `relativeDir` is relative to the last folder in front of the first wildcard.
  */
 export async function* imagesMatching(pattern: string, options: PatternOptions): AsyncGenerator<Input> {
   const { test, isOutput, compare, onMatch } = options;
@@ -207,7 +214,10 @@ function rootOf(pattern: string): string {
   return fixed.join('/') || (isAbsolute(pattern) ? '/' : '.');
 }
 
-/** Returns the matches, and the folders that cannot be searched with the reason. `glob` only skips these. */
+/**
+ * Returns the matches, and the folders that cannot be searched with the reason. `glob` only skips
+ * these.
+ */
 async function search(
   pattern: string,
   root: string,
@@ -239,7 +249,10 @@ function accessError(folder: string): Error | undefined {
   }
 }
 
-/** Returns whether one of the folders between a pattern's root and a match is the folder with the results. */
+/**
+ * Returns whether one of the folders between a pattern's root and a match is the folder with the
+ * results.
+ */
 async function isInOutput(
   path: string,
   root: string,

@@ -1,4 +1,7 @@
-/** @module Validates the options of the `convert` command, and returns what the results of each file are. */
+/**
+ * @module Validates the options of the `convert` command, and returns what the results of each file
+ * are.
+ */
 import { z } from 'zod';
 import { parseAmount, sanitizeForDisplay } from '../../base/text.ts';
 import type { Variant, WatermarkFile } from '../../conversion/context.ts';
@@ -92,7 +95,10 @@ type OptionValues = ReturnType<typeof parseOptions>['options'];
 /** `Accept` of a command that chooses among all formats. */
 const ALL_FORMATS = ALL_OUTPUT_TYPES.map((type) => OUTPUTS[type].mediaType).join();
 
-/** Returns a text as the API expects it: the 50 of `--scale 50%`, and the 100000 of `--max-bytes 100k`. */
+/**
+ * Returns a text as the API expects it: the 50 of `--scale 50%`, and the 100000 of
+ * `--max-bytes 100k`.
+ */
 function plainNumber(text: string, unit: string | undefined): string {
   if (unit === '%') return text.replace(/%$/, '');
   return unit === 'kB' ? String(parseAmount(text) ?? text) : text;
@@ -126,14 +132,20 @@ function scaleByPercent(texts: Record<string, string>): Record<string, string> {
   return { ...others, scale: percent.slice(0, -1) };
 }
 
-/** Fields that state what is kept of the metadata. Versions up to 0.2.0 ignore `metadata`, and have no copyright. */
+/**
+ * Fields that state what is kept of the metadata. Versions up to 0.2.0 ignore `metadata`, and have
+ * no copyright.
+ */
 const METADATA_FIELDS: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
   ['none', { strip_metadata: 'true' }],
   ['copyright', { metadata: 'copyright' }],
   ['all', { strip_metadata: 'false' }],
 ]);
 
-/** Returns the options as form fields of the API, in the words that instances of earlier versions know, too. */
+/**
+ * Returns the options as form fields of the API, in the words that instances of earlier versions
+ * know, too.
+ */
 export function toFormFields(flags: Flags, format: OutputType): [string, string][] {
   const { preset } = flags;
   const { metadata = '', ...others } = optionTexts(flags);
@@ -141,7 +153,10 @@ export function toFormFields(flags: Flags, format: OutputType): [string, string]
   return Object.entries(preset === undefined ? fields : { ...fields, preset });
 }
 
-/** The results of each file, of which an only one has an empty name, and the watermark of `--watermark` or of their preset. */
+/**
+ * The results of each file, of which an only one has an empty name, and the watermark of
+ * `--watermark` or of their preset.
+ */
 interface Wanted {
   readonly results: readonly Variant[];
   readonly watermark?: WatermarkFile | undefined;
@@ -159,10 +174,12 @@ interface ResultRules {
 }
 
 /**
- * Returns the results of each file: one, those of several pages, or those of a preset with variants.
+ * Returns the results of each file: one, those of several pages, or those of a preset with
+ * variants.
  *
  * @param options those of {@link parseOptions}
- * @throws {CliError} if there is no such preset, if options contradict each other, or if a watermark cannot be read
+ * @throws {CliError} if there is no such preset, if options contradict each other, or if a
+ *   watermark cannot be read
  */
 export async function parseResults(flags: Flags, options: OptionValues, rules: ResultRules): Promise<Wanted> {
   const wanted = await findResults(flags, options, rules).catch((error) => {

@@ -1,4 +1,7 @@
-/** @module The file of an index: its lines, and what they say of each result. No link is followed: it can lead to any file. */
+/**
+ * @module The file of an index: its lines, and what they say of each result. No link is followed:
+ * it can lead to any file.
+ */
 import { constants } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { openRegular } from '../../files/system.ts';
@@ -29,8 +32,8 @@ export interface IndexEntry {
 /** Any record but that of a complete result. */
 export interface Mark {
   /**
-   * `started`: the result can be incomplete. `removed`: its entry was removed. `withdrawn`: the last start wrote nothing, so that
-   * the record before it counts.
+   * `started`: the result can be incomplete. `removed`: its entry was removed. `withdrawn`: the
+   * last start wrote nothing, so that the record before it counts.
    */
   readonly state: 'started' | 'removed' | 'withdrawn';
   /** Time of the mark, in ms since the epoch. */
@@ -75,9 +78,11 @@ const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | con
 const MAX_LINE_BYTES = 128 * 1024;
 
 /**
- * Reads the complete lines of a file; none if the file does not exist. What is longer than {@link MAX_LINE_BYTES} is skipped.
+ * Reads the complete lines of a file; none if the file does not exist. What is longer than
+ * {@link MAX_LINE_BYTES} is skipped.
  *
- * @param start offset of the first line in bytes. If the file is shorter, it was rewritten, and is read from its start.
+ * @param start offset of the first line in bytes. If the file is shorter, it was rewritten, and is
+ *   read from its start.
  * @returns the offset of what follows; of the last line if that is incomplete
  * @throws {Error} also if the path is not a regular file
  */
@@ -108,13 +113,19 @@ export async function readLines(path: string, start: number, use: (line: Line) =
   return useText(rest.toString()) ? size : size - rest.length;
 }
 
-/** Appends a line. The line break comes first, in case a crash or a full disk has truncated the previous line. */
+/**
+ * Appends a line. The line break comes first, in case a crash or a full disk has truncated the
+ * previous line.
+ */
 export async function appendLine(path: string, line: Line): Promise<void> {
   await using file = await openRegular(path, APPEND);
   await file.appendFile(`\n${JSON.stringify(line)}`);
 }
 
-/** Parses a line. A truncated or empty line is never valid JSON, and one that was written by hand can be anything. */
+/**
+ * Parses a line. A truncated or empty line is never valid JSON, and one that was written by hand
+ * can be anything.
+ */
 function parseLine(text: string): Line | undefined {
   try {
     const line: unknown = JSON.parse(text);
@@ -127,7 +138,10 @@ function parseLine(text: string): Line | undefined {
 /** A path that is absolute, or could lead out of a folder. */
 const OUTSIDE = /^\/|(?:^|\/)\.\.(?:\/|$)/;
 
-/** Returns whether a JSON value is a line. The path of a result must not lead out of the output folder. */
+/**
+ * Returns whether a JSON value is a line. The path of a result must not lead out of the output
+ * folder.
+ */
 function isLine(value: unknown): value is Line {
   const { tools, versions, result, source, state, made } = Object(value);
   if (tools !== undefined) return typeof tools === 'string' && typeof versions === 'string';

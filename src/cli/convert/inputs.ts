@@ -1,4 +1,6 @@
-/** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
+/**
+ * @module Finds the inputs of the `convert` command: files, folders, patterns and standard input.
+ */
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isInvalidName } from '../../base/text.ts';
@@ -61,11 +63,12 @@ export async function createInputs(
     results !== undefined && (await realPathOf(folder)) === results;
 
   /**
-   * Finds the input files. Each file occurs once, in the order of the arguments. The files of a folder are sorted by
-   * name and precede its sub-folders.
+   * Finds the input files. Each file occurs once, in the order of the arguments. The files of a
+   * folder are sorted by name and precede its sub-folders.
    *
-   * A file that is an argument must be an image. In folders and matches of patterns, a file with neither the extension
-   * nor the content of an image is skipped. Links to folders are not followed, to avoid cycles.
+   * A file that is an argument must be an image. In folders and matches of patterns, a file with
+   * neither the extension nor the content of an image is skipped. Links to folders are not
+   * followed, to avoid cycles.
    *
    * @param onFolder called for each folder
    */

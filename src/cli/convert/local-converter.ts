@@ -132,7 +132,10 @@ function versionsOf({ toolchain }: ConversionEngine): string {
   return versions.sort().join(', ');
 }
 
-/** Uses a stored file. Also receives its size in bytes, and the state of the source before it was read. */
+/**
+ * Uses a stored file. Also receives its size in bytes, and the state of the source before it was
+ * read.
+ */
 type UseInput = (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>;
 
 /** A file to store. */
@@ -146,7 +149,10 @@ interface Stored {
 /** Maximum size of a file that is stored in memory, and of what its conversion writes, in bytes. */
 const MAX_IN_MEMORY = 64 * 1024 ** 2;
 
-/** Opens a folder in memory for the working files of small files, unless a setting names the folder or memory is scarce. */
+/**
+ * Opens a folder in memory for the working files of small files, unless a setting names the folder
+ * or memory is scarce.
+ */
 function openMemory({ hasWorkingFolder }: LocalSettings, jobs: number): Workspaces | undefined {
   const folder = workingFolder(2 * jobs * MAX_IN_MEMORY);
   return hasWorkingFolder || !isInMemory(folder) ? undefined : new Workspaces(folder);
@@ -218,12 +224,14 @@ async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = co
     memory,
     warnings: [...warnings.keys()],
     /**
-     * Copies a file to a private folder, and calls `use` with the copy, which exists until `use` returns. The folder is in memory,
-     * or on the disk if that turns out to be too small: then, `use` is called again.
+     * Copies a file to a private folder, and calls `use` with the copy, which exists until `use`
+     * returns. The folder is in memory, or on the disk if that turns out to be too small: then,
+     * `use` is called again.
      *
      * @param input path, or {@link STDIN}
      * @param types types of images to accept
-     * @throws {ServiceError} or {FileError} if the file cannot be read, or is not an image of the types
+     * @throws {ServiceError} or {FileError} if the file cannot be read, or is not an image of the
+     *   types
      */
     async withStoredInput(
       input: string,
@@ -245,11 +253,13 @@ async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = co
 type LocalEngine = Awaited<ReturnType<typeof startEngine>> & { readonly signal: AbortSignal };
 
 /**
- * Starts the engine, and calls `work` with the path of each file. Prints why a file has failed, and continues with the next.
+ * Starts the engine, and calls `work` with the path of each file. Prints why a file has failed, and
+ * continues with the next.
  *
  * @param args files, folders, patterns, or `-`
  * @param types types of images to find in folders
- * @param jsonName name of the file in the JSON object that is printed for a failure; undefined for a message
+ * @param jsonName name of the file in the JSON object that is printed for a failure; undefined for
+ *   a message
  * @returns the exit status: 0, 1 if a file has failed, 128 or more after a signal
  * @throws {CliError} if nothing can be converted
  */

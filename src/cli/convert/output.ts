@@ -34,13 +34,15 @@ export interface Destination {
 export type PlannedOutput = OutputJob | InputError | Skipped;
 
 /**
- * Resolves `-o`. It is a folder if that folder exists, if it ends with a slash, or if there may be several results.
+ * Resolves `-o`. It is a folder if that folder exists, if it ends with a slash, or if there may be
+ * several results.
  *
  * @param format value of `--format`, if given
  * @param outputs the enabled output formats
  * @param hasNames whether `--name` names the results, which is for folders
- * @param combine whether all inputs become one file: `yes` with `--combine`, `implied` by several inputs and one file of a format that
- *   can combine them, or `no`, as for a file that `-o` does not name
+ * @param combine whether all inputs become one file: `yes` with `--combine`, `implied` by several
+ *   inputs and one file of a format that can combine them, or `no`, as for a file that `-o` does
+ *   not name
  * @throws {CliError} if the arguments contradict each other
  */
 export async function resolveDestination(
@@ -82,7 +84,10 @@ export async function resolveDestination(
   return { kind: 'file', path: output, format: known, combine: wantsOne || areMany };
 }
 
-/** Checks for a name without extension that does not exist. It is probably a misspelled folder, which another message names. */
+/**
+ * Checks for a name without extension that does not exist. It is probably a misspelled folder,
+ * which another message names.
+ */
 async function isMissingFolder(arg: string): Promise<boolean> {
   return arg !== STDIN && extname(arg) === '' && (await stat(arg).catch(() => undefined)) === undefined;
 }
@@ -96,9 +101,9 @@ export interface PlanOptions {
 }
 
 /**
- * Determines the output paths of each input, one after the other. The second of two results with the same name gets ` (2)`, as in
- * a ZIP archive of the service. With `--update` or `--shard`, the name of a result must not depend on the other inputs, so that
- * the second one is an error.
+ * Determines the output paths of each input, one after the other. The second of two results with
+ * the same name gets ` (2)`, as in a ZIP archive of the service. With `--update` or `--shard`, the
+ * name of a result must not depend on the other inputs, so that the second one is an error.
  */
 export async function* planOutputs(
   found: AsyncIterable<Input>,
@@ -119,8 +124,8 @@ export async function* planOutputs(
       continue;
     }
     const { path, relativeDir } = input;
-    // The files of one folder follow each other, so the names of the folder before are not needed any more.
-    // With safe names, two folders can become one.
+    // The files of one folder follow each other, so the names of the folder before are not needed
+    // any more. With safe names, two folders can become one.
     if (inputs.isOneFolder && relativeDir !== folder && !bulk.safeNames) {
       folder = relativeDir;
       sources.clear();
@@ -265,7 +270,10 @@ export async function withWriteErrors(path: string, write: () => Promise<void>):
 /** The bits of a mode that a result takes over: not setuid and its like. */
 const PERMISSIONS = 0o777;
 
-/** Copies a result to a folder and moves it to its target. It has the mode of the file that it replaces, or that of a new file. */
+/**
+ * Copies a result to a folder and moves it to its target. It has the mode of the file that it
+ * replaces, or that of a new file.
+ */
 async function placeCopy(
   result: string,
   target: string,
@@ -275,7 +283,8 @@ async function placeCopy(
 ): Promise<void> {
   const temporary = join(folder, `${OWN_PREFIX}-${randomUUID()}`);
   try {
-    // The system gives a new file the mode of the umask, or that of the folder's access control list.
+    // The system gives a new file the mode of the umask, or that of the folder's access control
+    // list.
     const file = await open(temporary, 'wx');
     const { mode } = await file.stat().finally(() => file.close());
     const replaced = replace ? await lstat(target).catch(() => undefined) : undefined;
@@ -293,7 +302,10 @@ async function placeCopy(
 export const setModified = (path: string, ms: number): Promise<void> =>
   utimes(path, Date.now() / 1000, ms / 1000);
 
-/** Moves a file without replacing another one: link(2) fails if the target exists, while rename(2) replaces it. */
+/**
+ * Moves a file without replacing another one: link(2) fails if the target exists, while rename(2)
+ * replaces it.
+ */
 async function linkExclusive(from: string, to: string): Promise<void> {
   try {
     await link(from, to);

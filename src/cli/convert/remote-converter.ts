@@ -20,7 +20,9 @@ import { type Converter, FileError, labelOf, readUnchanged, STDIN, StopError, st
 /** Maximum size of a result in bytes: that of a BMP of 500 megapixels. */
 const MAX_RESULT_BYTES = 2 * 1024 ** 3;
 
-/** Maximum number of failed connections per file: about two minutes with the delays between them. */
+/**
+ * Maximum number of failed connections per file: about two minutes with the delays between them.
+ */
 const MAX_FAILURES = 10;
 
 export interface RemoteOptions {
@@ -122,7 +124,8 @@ function createBusyNotice(notice: RemoteOptions['notice']): (busy: Busy) => void
 }
 
 /**
- * Throws an error of the file if any instance responds, otherwise {@link StopError}: no other file can succeed either.
+ * Throws an error of the file if any instance responds, otherwise {@link StopError}: no other file
+ * can succeed either.
  *
  * @throws {KnownResultError} if the result exists
  */

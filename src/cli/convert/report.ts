@@ -1,4 +1,7 @@
-/** @module Prints results to standard output and errors to standard error, or both as JSON lines, and writes the table of `--report`. */
+/**
+ * @module Prints results to standard output and errors to standard error, or both as JSON lines,
+ * and writes the table of `--report`.
+ */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { escapeControls, sanitizeForDisplay, toSafeJson, truncate } from '../../base/text.ts';
@@ -24,7 +27,10 @@ export interface Digests {
   readonly result: string;
 }
 
-/** A file of the report: a row of CSV, in which missing values are empty cells, or an object of `--json`. */
+/**
+ * A file of the report: a row of CSV, in which missing values are empty cells, or an object of
+ * `--json`.
+ */
 interface ReportRow extends Partial<Shown & FileErrorCode> {
   readonly input: string;
   readonly output?: string;
@@ -157,7 +163,8 @@ export function createReport(options: ReportOptions) {
       printError(text);
     },
     /**
-     * Prints the summary, and completes the file of `--report`. Further calls only wait for the first.
+     * Prints the summary, and completes the file of `--report`. Further calls only wait for the
+     * first.
      *
      * @returns whether all files were converted
      */
@@ -194,7 +201,10 @@ const namesOf = (input: string, output: string): [string, string] => [
 /** Minimum length of a shortened path in UTF-16 code units. */
 const MIN_PATH_LENGTH = 20;
 
-/** @param width columns of the terminal. If the line is longer, it has only the path of the result, shortened in the middle. */
+/**
+ * @param width columns of the terminal. If the line is longer, it has only the path of the result,
+ *   shortened in the middle.
+ */
 function formatResult(
   { input, output, bytesBefore, bytesAfter, notes }: Pick<OutputJob, 'input' | 'output'> & Shown,
   width: number | undefined,
@@ -208,7 +218,10 @@ function formatResult(
   return sanitizeForDisplay(`${short}${rest}`, width - 1);
 }
 
-/** Replaces the middle of a path by an ellipsis. The end is longer, since it has the name of the file. */
+/**
+ * Replaces the middle of a path by an ellipsis. The end is longer, since it has the name of the
+ * file.
+ */
 function shortenPath(path: string, length: number): string {
   if (path.length <= length) return path;
   const start = truncate(path, Math.floor((length - 1) / 3));
@@ -230,7 +243,8 @@ const COLUMNS = [
 const START = COLUMNS.slice(0, 3).join(',');
 
 /**
- * Creates the file, or replaces an earlier report. Another file can be an image that the user named by mistake.
+ * Creates the file, or replaces an earlier report. Another file can be an image that the user named
+ * by mistake.
  *
  * @throws {CliError} if the file cannot be written or is not a report
  */
@@ -262,7 +276,9 @@ async function openReport(path: string): Promise<FileHandle> {
 /** Start of a cell that a spreadsheet would take for a formula. */
 const FORMULA = /^[=+\-@＝＋－＠]/;
 
-/** Formats a cell. An apostrophe in front of a formula makes it a text, and each row is one line. */
+/**
+ * Formats a cell. An apostrophe in front of a formula makes it a text, and each row is one line.
+ */
 function formatCell(value: ReportRow[(typeof COLUMNS)[number]]): string {
   const plain = escapeControls(typeof value === 'object' ? value.join(' ') : String(value ?? ''));
   const text = FORMULA.test(plain) ? `'${plain}` : plain;

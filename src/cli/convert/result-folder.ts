@@ -1,6 +1,6 @@
 /**
- * @module An output folder with an index: finds results that are up to date, records new ones, and deletes those whose source no
- * longer exists (`--delete`).
+ * @module An output folder with an index: finds results that are up to date, records new ones, and
+ * deletes those whose source no longer exists (`--delete`).
  */
 import { hash } from 'node:crypto';
 import { lstat, rmdir, stat, unlink } from 'node:fs/promises';
@@ -33,7 +33,9 @@ export type ResultFolder = Awaited<ReturnType<typeof createResultFolder>>;
 /** What is recorded of a result. */
 type Written = Pick<ConvertedFile, 'path' | 'key' | 'sourceState' | 'verification'>;
 
-/** Maximum difference of two modification times that count as equal, in ms. FAT stores even seconds. */
+/**
+ * Maximum difference of two modification times that count as equal, in ms. FAT stores even seconds.
+ */
 const TIME_TOLERANCE_MS = 2000;
 
 /**
@@ -58,7 +60,8 @@ async function createResultFolder(
     { key, verified }: Pick<IndexEntry, 'key' | 'verified'> = {},
   ): Promise<IndexEntry> => {
     const { size: bytes, mtimeMs: made } = await stat(job.output);
-    // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive it.
+    // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive
+    // it.
     const real = join(await realPathOf(dirname(job.input)), basename(job.input));
     const optionsHash = hashOf(job.options);
     return { source: relative(realOutput, real), size, mtime, optionsHash, key, verified, bytes, made };
@@ -70,7 +73,8 @@ async function createResultFolder(
     /** Returns whether an earlier run wrote the result of a job, so that it may be replaced. */
     owns: (job: OutputJob): boolean => index.owns(nameOf(job)),
     /**
-     * Returns whether a result is complete, and made from the present source with the present options and tools.
+     * Returns whether a result is complete, and made from the present source with the present
+     * options and tools.
      *
      * @param state state of the source; by default that of the file
      */
@@ -80,7 +84,10 @@ async function createResultFolder(
       const source = state ?? (await stat(job.input).catch(() => undefined));
       return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
-    /** Returns the conversion key of a complete and verified result, whose source, options or tools may have changed. */
+    /**
+     * Returns the conversion key of a complete and verified result, whose source, options or tools
+     * may have changed.
+     */
     async keyOf(job: OutputJob): Promise<string | undefined> {
       const entry = index.get(nameOf(job));
       if (!entry || !isVerified(entry)) return undefined;
@@ -150,7 +157,8 @@ function hashOptions(options: ConvertOptions, toolVersions: string, version: str
 }
 
 /**
- * Opens the index of an output folder. Starts no tool if the index knows the versions of the installed tools.
+ * Opens the index of an output folder. Starts no tool if the index knows the versions of the
+ * installed tools.
  *
  * @param version version of this program
  * @param verify how results must have been verified to be up to date
@@ -183,7 +191,10 @@ export interface DeleteOptions {
   readonly signal: AbortSignal;
 }
 
-/** Deletes results whose source no longer exists, after confirmation, and the folders that become empty. */
+/**
+ * Deletes results whose source no longer exists, after confirmation, and the folders that become
+ * empty.
+ */
 export async function deleteOrphans(options: DeleteOptions): Promise<void> {
   const { resultFolder, report, bulk, signal } = options;
   const orphans = await findOrphans(options);

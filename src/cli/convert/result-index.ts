@@ -1,10 +1,11 @@
 /**
- * @module The index of an output folder. It records the source of each result, to find results that are up to date.
+ * @module The index of an output folder. It records the source of each result, to find results that
+ * are up to date.
  *
- * The index is a file of JSON lines in `.imagemill/` of the output folder. A run appends a line before it moves a
- * result into place, and another line afterwards. A process that is killed in between leaves a result that the index
- * knows but does not claim. Each shard has its own file, and every run reads all files. No link in the folder is followed:
- * it can lead to any file.
+ * The index is a file of JSON lines in `.imagemill/` of the output folder. A run appends a line
+ * before it moves a result into place, and another line afterwards. A process that is killed in
+ * between leaves a result that the index knows but does not claim. Each shard has its own file, and
+ * every run reads all files. No link in the folder is followed: it can lead to any file.
  */
 import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -24,12 +25,17 @@ import {
   type States,
 } from './index-file.ts';
 
-/** Number of superseded lines from which the file is rewritten, if they are also half of the file. */
+/**
+ * Number of superseded lines from which the file is rewritten, if they are also half of the file.
+ */
 const MIN_SUPERSEDED = 1000;
 
 /** The index of an output folder. Paths of results are relative to that folder. */
 export class ResultIndex {
-  /** Folder for incomplete results of this run, on the disk of the output folder. Empty if nothing will be recorded. */
+  /**
+   * Folder for incomplete results of this run, on the disk of the output folder. Empty if nothing
+   * will be recorded.
+   */
   readonly temporary: string;
   /** The file of this shard. */
   readonly #path: string;
@@ -84,7 +90,8 @@ export class ResultIndex {
         addLine(line, this.#own, this.#toolVersions);
       });
     };
-    // One at a time, so that each line is added once: a second `withdrawn` would remove the mark of another command.
+    // One at a time, so that each line is added once: a second `withdrawn` would remove the mark of
+    // another command.
     this.#reading = this.#reading.then(readNew, readNew);
     return this.#reading;
   }
@@ -142,8 +149,9 @@ export class ResultIndex {
   }
 
   /**
-   * Records that a result is about to be moved into place (`started`), that this was in vain (`withdrawn`), which keeps what
-   * another command has recorded, or that it was deleted (`removed`).
+   * Records that a result is about to be moved into place (`started`), that this was in vain
+   * (`withdrawn`), which keeps what another command has recorded, or that it was deleted
+   * (`removed`).
    */
   mark(result: string, state: Mark['state']): Promise<void> {
     return this.#record(result, { state, made: Date.now() });

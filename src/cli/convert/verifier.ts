@@ -71,7 +71,8 @@ export async function createVerifier(
     };
     try {
       const found = await attempt();
-      // Another process repeats what did not pass, so that a faulty decoder is not mistaken for a faulty result.
+      // Another process repeats what did not pass, so that a faulty decoder is not mistaken for a
+      // faulty result.
       const again = found.passed ? found : await attempt();
       if (!isDeepStrictEqual(found, again))
         throw new Error(`it disagrees with itself: ${found.reason}, then ${again.reason ?? 'no difference'}`);
@@ -90,7 +91,8 @@ export async function createVerifier(
      * @throws {FileError} NOT_VERIFIED
      */
     async verify(request: VerifyRequest, { input, output }: Pick<OutputJob, 'input' | 'output'>) {
-      // A worker takes as long to start as for two photos, so another one starts only if results wait one after another.
+      // A worker takes as long to start as for two photos, so another one starts only if results
+      // wait one after another.
       waits = limit.pendingCount > 0 ? waits + 1 : 0;
       if (waits > 1 && limit.concurrency < jobs) limit.concurrency += 1;
       const found = await limit(verifyInWorker, request).catch((error: Error): never => {
@@ -149,7 +151,10 @@ async function createStarter(
 
 const whyNotSaved = (error: Error): string => `its picture cannot be written: ${systemReason(error)}`;
 
-/** Maximum length of the name of a result in that of its picture, in UTF-16 units of up to 3 bytes. A name has at most 255 bytes. */
+/**
+ * Maximum length of the name of a result in that of its picture, in UTF-16 units of up to 3 bytes.
+ * A name has at most 255 bytes.
+ */
 const MAX_NAME = 70;
 
 /**

@@ -1,4 +1,7 @@
-/** @module Watches folders for new and changed files (`--watch`). A change that the system reports leads to another search. */
+/**
+ * @module Watches folders for new and changed files (`--watch`). A change that the system reports
+ * leads to another search.
+ */
 import { type FSWatcher, watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
@@ -10,7 +13,10 @@ import type { Input } from './find-images.ts';
 const SETTLE_MS = 2000;
 /** Interval between two checks for reported changes, in ms. A search can take longer. */
 const TICK_MS = 1000;
-/** Interval between two searches for changes that the system did not report, as on network file systems, in ms. */
+/**
+ * Interval between two searches for changes that the system did not report, as on network file
+ * systems, in ms.
+ */
 const RESCAN_MS = 60_000;
 
 /**
@@ -40,7 +46,8 @@ export function createWatcher(notice: (text: string) => void) {
       try {
         const watcher = watch(path, (event, name) => {
           searchWithin(0);
-          // The folder was deleted or moved, and another folder can have its path. (Or it has a new file of its own name.)
+          // The folder was deleted or moved, and another folder can have its path. (Or it has a new
+          // file of its own name.)
           if (event === 'rename' && name === basename(path)) remove();
         });
         watcher.on('error', remove);
@@ -69,7 +76,9 @@ export function createWatcher(notice: (text: string) => void) {
         else yield input;
       }
     },
-    /** Records a file that could not be converted, so that it is retried only after it has changed. */
+    /**
+     * Records a file that could not be converted, so that it is retried only after it has changed.
+     */
     async failed(path: string): Promise<void> {
       const info = await stat(path).catch(() => undefined);
       if (info) failures.set(path, formatState(info));

@@ -1,4 +1,7 @@
-/** @module Sends the attacks of `imagemill doctor --attack`, and finds out which protection stopped each. */
+/**
+ * @module Sends the attacks of `imagemill doctor --attack`, and finds out which protection stopped
+ * each.
+ */
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fetchStreamed } from '../../client/streamed-file.ts';
@@ -22,7 +25,10 @@ export interface Outcome {
   readonly layer?: Layer | undefined;
 }
 
-/** A server, errors of its tools since the last request, and the number of requests of its tools: those for unknown paths. */
+/**
+ * A server, errors of its tools since the last request, and the number of requests of its tools:
+ * those for unknown paths.
+ */
 export interface Target {
   readonly server: LocalServer;
   readonly origin: string;
@@ -37,7 +43,10 @@ export interface Site {
   readonly service: Target;
   /** A service whose rsvg-convert is the program of an attacker, if it was built. */
   readonly codec: Target | undefined;
-  /** Absolute path of a folder with secret.png, secret.txt, script.mvg and script.msl. A successful attack makes the file `ran`. */
+  /**
+   * Absolute path of a folder with secret.png, secret.txt, script.mvg and script.msl. A successful
+   * attack makes the file `ran`.
+   */
   readonly folder: string;
 }
 
@@ -139,7 +148,9 @@ export async function codec({ codec: target }: Site, attempt: string, path = '/'
   return { layer: layer === 'seccomp' && filter === '0' ? 'kernel' : layer, found: `error ${error}` };
 }
 
-/** Opens a connection, sends text, and returns what the server sends until the connection is closed. */
+/**
+ * Opens a connection, sends text, and returns what the server sends until the connection is closed.
+ */
 async function exchange({ server }: Target, text: string, drip = ''): Promise<string> {
   const socket = connect(server.port, '127.0.0.1', () => socket.write(text));
   let received = '';
@@ -166,7 +177,8 @@ export async function dripping({ service }: Site): Sent {
   const isServed = / 200 /.test(other) && performance.now() - began < MAX_WAIT_MS;
   const ends = (await Promise.all(drips)).map((end) => / (\d+) /.exec(end)?.[1] ?? 'none');
   const found = `status ${[...new Set(ends)].join(', ')}, others ${isServed ? 'are' : 'are not'} answered`;
-  // A response is lost if a byte arrives after the server has closed the connection, as only the server does.
+  // A response is lost if a byte arrives after the server has closed the connection, as only the
+  // server does.
   if (!isServed || ends.some((end) => !['408', '503', 'none'].includes(end))) return { found };
   return { found, layer: ends.includes('503') ? 'request limit' : 'time limit' };
 }

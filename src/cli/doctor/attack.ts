@@ -1,4 +1,7 @@
-/** @module `imagemill doctor --attack`: attacks this installation, and prints which protection stopped what. */
+/**
+ * @module `imagemill doctor --attack`: attacks this installation, and prints which protection
+ * stopped what.
+ */
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +25,10 @@ const FILES: Readonly<Record<string, Buffer>> = {
   'script.msl': Buffer.from('<image><read filename="secret.png"/><write filename="png:ran"/></image>'),
 };
 
-/** Returns the settings of this machine, except for what other clients use, and with time limits that fit into 30 s. */
+/**
+ * Returns the settings of this machine, except for what other clients use, and with time limits
+ * that fit into 30 s.
+ */
 const attackedSettings = (config: Config): Config => ({
   ...config,
   RATE_LIMIT_PER_MINUTE: 0,
@@ -33,14 +39,17 @@ const attackedSettings = (config: Config): Config => ({
   UPLOAD_TIMEOUT_MS: Math.min(config.UPLOAD_TIMEOUT_MS, 2_000),
 });
 
-/** What became of an attack. `warn`: something else than expected stopped it; `fail`: nothing did. */
+/**
+ * What became of an attack. `warn`: something else than expected stopped it; `fail`: nothing did.
+ */
 interface AttackResult extends Omit<Attack, 'send' | 'needs'>, Pick<Outcome, 'found'> {
   readonly state: 'ok' | 'warn' | 'fail';
   readonly stoppedBy: Outcome['layer'];
 }
 
 /**
- * Makes the attacks whose names contain `only` against services of this process, and prints what became of them.
+ * Makes the attacks whose names contain `only` against services of this process, and prints what
+ * became of them.
  *
  * @returns the exit status: 0 if all were stopped, 1 if not
  * @throws {CliError} if the service does not start here, or no attack has this name

@@ -1,6 +1,6 @@
 /**
- * @module Collects the data for the checks of the `doctor` command, with the settings that systemd passes to the service
- * (`EnvironmentFile=`). Continues after invalid settings and missing tools.
+ * @module Collects the data for the checks of the `doctor` command, with the settings that systemd
+ * passes to the service (`EnvironmentFile=`). Continues after invalid settings and missing tools.
  */
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -75,7 +75,10 @@ export async function loadServiceSettings(
   }
 }
 
-/** Parses lines as systemd does: a `#` after a value is a part of it, and quotes around a value are not. */
+/**
+ * Parses lines as systemd does: a `#` after a value is a part of it, and quotes around a value are
+ * not.
+ */
 function parseSettings(text: string, path: string): Record<string, string> {
   const settings: Record<string, string> = {};
   for (const [index, line] of text.split('\n').entries()) {
@@ -112,7 +115,10 @@ export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
   });
   const { toolchain, refused } =
     engine instanceof Error ? { toolchain: found, refused: new Map<ToolName, string>() } : engine;
-  /** Whether ImageMagick enforces the policy, without which the engine does not start; undefined if this is not known. */
+  /**
+   * Whether ImageMagick enforces the policy, without which the engine does not start; undefined if
+   * this is not known.
+   */
   const policyEnforced =
     toolchain.magick && (!(engine instanceof Error) || (await enforcesPolicy(toolchain.magick, config)));
   return {

@@ -1,4 +1,7 @@
-/** @module Checks that run something: a conversion, a search for fonts, disk space, a connection to Redis. */
+/**
+ * @module Checks that run something: a conversion, a search for fonts, disk space, a connection to
+ * Redis.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RedisConnection } from '../../base/redis-client.ts';
@@ -78,7 +81,10 @@ export async function fonts({ toolchain, config }: DoctorReport): Promise<CheckR
   }
 }
 
-/** Files of the largest size for which a private service needs disk space: its largest batch is larger than most disks. */
+/**
+ * Files of the largest size for which a private service needs disk space: its largest batch is
+ * larger than most disks.
+ */
 const PRIVATE_FILES = 10;
 
 /** Checks for disk space for a batch (otherwise warns), and for one file (otherwise fails). */

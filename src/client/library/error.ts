@@ -1,9 +1,14 @@
-/** @module The error of a response. The command line and the web page read it in the same way as applications. */
+/**
+ * @module The error of a response. The command line and the web page read it in the same way as
+ * applications.
+ */
 import { retryDelay } from './retry.ts';
 import type { ErrorDetails, Reason } from './types.ts';
 
 const PAYLOAD_TOO_LARGE = 413;
-/** Reason of a 413 without details: the service always states them, so a proxy refused the request. */
+/**
+ * Reason of a 413 without details: the service always states them, so a proxy refused the request.
+ */
 const PROXY_REASON = 'proxy_413';
 
 /** The service, or a proxy before it, responded with an error. The message can be displayed. */
@@ -13,7 +18,10 @@ export class ImagemillError extends Error {
   readonly status: number;
   /** What the service states. Undefined if the response is that of a proxy. */
   readonly details: ErrorDetails | undefined;
-  /** Time after which the request can be sent again, in s. Undefined if the response does not state it. */
+  /**
+   * Time after which the request can be sent again, in s. Undefined if the response does not state
+   * it.
+   */
   readonly retryAfter: number | undefined;
 
   /** @param sentBytes size of the body of the request; undefined if it is unknown */
@@ -24,12 +32,17 @@ export class ImagemillError extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** Names the error, for programs. If the response is that of a proxy, `proxy_413`, or undefined for other statuses. */
+  /**
+   * Names the error, for programs. If the response is that of a proxy, `proxy_413`, or undefined
+   * for other statuses.
+   */
   get reason(): Reason | typeof PROXY_REASON | undefined {
     return this.details?.reason ?? (this.status === PAYLOAD_TOO_LARGE ? PROXY_REASON : undefined);
   }
 
-  /** Delay before a repetition of the request, in s. Undefined if the status is neither 429 nor 503. */
+  /**
+   * Delay before a repetition of the request, in s. Undefined if the status is neither 429 nor 503.
+   */
   get retryDelayS(): number | undefined {
     return retryDelay(this.status, this.retryAfter);
   }

@@ -1,6 +1,7 @@
 /**
- * @module The package `imagemill-client`, and `imagemill/client` of the program: converts images with a running service, in Node.js and
- * in browsers. It imports only its own files, so that applications can copy its folder.
+ * @module The package `imagemill-client`, and `imagemill/client` of the program: converts images
+ * with a running service, in Node.js and in browsers. It imports only its own files, so that
+ * applications can copy its folder.
  */
 import { ImagemillError, toError } from './error.ts';
 import { fetchFromHost, isClosed, readText } from './transport.ts';
@@ -20,7 +21,10 @@ export type * from './types.ts';
 
 /** Maximum time that a request waits for its repetitions by default, in ms. */
 const MAX_WAIT_MS = 120_000;
-/** Maximum size of a response that is read as text, in bytes: of an error, and of JSON. A longer error has no message. */
+/**
+ * Maximum size of a response that is read as text, in bytes: of an error, and of JSON. A longer
+ * error has no message.
+ */
 const MAX_ERROR_BYTES = 64 * 1024;
 const MAX_JSON_BYTES = 16 * 1024 ** 2;
 /** Repetitions of a request by default. */
@@ -29,7 +33,10 @@ const DEFAULT_RETRIES = 4;
 const RESULT_TYPE = /^(?:image\/|application\/(?:pdf|zip))/;
 const JSON_TYPE = /^application\/json/;
 
-/** An image: a `File` or other `Blob`, its bytes, or a stream of them. A stream can be sent only once, without repetitions. */
+/**
+ * An image: a `File` or other `Blob`, its bytes, or a stream of them. A stream can be sent only
+ * once, without repetitions.
+ */
 export type Image = Blob | ArrayBuffer | Uint8Array | ReadableStream<Uint8Array>;
 
 /** What `fetch` sends. */
@@ -45,7 +52,10 @@ export interface Result {
   readonly width: number | undefined;
   readonly height: number | undefined;
   readonly notes: readonly Note[];
-  /** Kinds of what the metadata of the images gives away, and the result does not have, or still has. */
+  /**
+   * Kinds of what the metadata of the images gives away, and the result does not have, or still
+   * has.
+   */
   readonly removed: readonly RevealedKind[];
   readonly kept: readonly RevealedKind[];
   /** Quality of the result, if `max_bytes` limited its size. */
@@ -54,11 +64,16 @@ export interface Result {
   readonly skipped: readonly number[];
   /** SHA-256 of the file, in Base64. Undefined for archives. */
   readonly digest: string | undefined;
-  /** `X-Conversion-Key`: equal keys mean equal results. With `If-None-Match: "KEY"`, the service sends only another result. */
+  /**
+   * `X-Conversion-Key`: equal keys mean equal results. With `If-None-Match: "KEY"`, the service
+   * sends only another result.
+   */
   readonly key: string | undefined;
   /** Time of the conversion in ms, without the time in the queue. */
   readonly ms: number;
-  /** The response, whose body is the file: `response.body` is a stream, `response.blob()` reads it. */
+  /**
+   * The response, whose body is the file: `response.body` is a stream, `response.blob()` reads it.
+   */
   readonly response: Response;
 }
 
@@ -67,12 +82,13 @@ export interface ClientSettings {
   /** API key, if the service requires one. */
   readonly key?: string | undefined;
   /**
-   * How often a request is repeated after 429 or 503, and once of these if the connection closes before a response. Default: 4.
+   * How often a request is repeated after 429 or 503, and once of these if the connection closes
+   * before a response. Default: 4.
    */
   readonly retries?: number | undefined;
   /**
-   * Maximum time that a request waits for its repetitions, in ms. If `Retry-After` states more, the request fails with its error.
-   * Default: 120 000.
+   * Maximum time that a request waits for its repetitions, in ms. If `Retry-After` states more, the
+   * request fails with its error. Default: 120 000.
    */
   readonly maxWaitMs?: number | undefined;
   /** Called before a request waits, with the error of its response and the time in ms. */
@@ -83,7 +99,9 @@ export interface ClientSettings {
 
 /** Settings of one request. */
 export interface RequestSettings {
-  /** Aborts the request, its repetitions and its response. The service then stops the conversion. */
+  /**
+   * Aborts the request, its repetitions and its response. The service then stops the conversion.
+   */
   readonly signal?: AbortSignal | undefined;
   /** More headers, such as `Accept` or `X-Client-Id`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -97,16 +115,20 @@ export interface RequestSettings {
 type PlainSettings = Pick<RequestSettings, 'signal' | 'headers'>;
 
 /**
- * Sends requests to a service, and repeats those that it cannot accept at the moment. All functions throw an {@link ImagemillError}
- * for a response with an error, the reason of the signal if it aborts, a `TypeError` that names the address if the connection fails, and
- * an `Error` if the service redirects to another host.
+ * Sends requests to a service, and repeats those that it cannot accept at the moment. All functions
+ * throw an {@link ImagemillError} for a response with an error, the reason of the signal if it
+ * aborts, a `TypeError` that names the address if the connection fails, and an `Error` if the
+ * service redirects to another host.
  */
 export interface Client {
   /** Address of the API, with `/api/v1`. */
   readonly base: string;
   /** Converts an image. */
   convert(image: Image, options?: ConvertOptions, settings?: RequestSettings): Promise<Result>;
-  /** Converts several images, or ZIP archives of images, and returns a ZIP archive, or with `combine` one file. Names are those of `File`s. */
+  /**
+   * Converts several images, or ZIP archives of images, and returns a ZIP archive, or with
+   * `combine` one file. Names are those of `File`s.
+   */
   batch(images: Iterable<Blob>, options?: BatchOptions, settings?: PlainSettings): Promise<Result>;
   /** Describes an image and, with any option, what its conversion would result in. */
   identify(image: Image, options?: IdentifyOptions, settings?: RequestSettings): Promise<ImageDescription>;
@@ -119,7 +141,8 @@ export interface Client {
 /**
  * Creates a client of a service.
  *
- * @param url address of the service, with or without `/api/v1`. Empty in a page of the service itself.
+ * @param url address of the service, with or without `/api/v1`. Empty in a page of the service
+ *   itself.
  */
 export function createClient(url: string, settings: ClientSettings = {}): Client {
   const base = `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
@@ -207,7 +230,10 @@ function createSender(base: string, settings: ClientSettings) {
   };
 }
 
-/** Creates a form with the options before the images, so that the service knows them while it receives the images. */
+/**
+ * Creates a form with the options before the images, so that the service knows them while it
+ * receives the images.
+ */
 function toForm(options: BatchOptions, field: string, images: Iterable<Blob>): FormData {
   const form = new FormData();
   const { watermark, ...others } = options;
@@ -217,7 +243,10 @@ function toForm(options: BatchOptions, field: string, images: Iterable<Blob>): F
   return form;
 }
 
-/** Returns the size of a body in bytes, without the headers of the parts of a form. Undefined for a stream. */
+/**
+ * Returns the size of a body in bytes, without the headers of the parts of a form. Undefined for a
+ * stream.
+ */
 function sizeOf(body: Image | FormData): number | undefined {
   if (body instanceof FormData)
     return [...body.values()].reduce(
@@ -248,13 +277,18 @@ const encodeName = (name: string): string =>
     (character) => `%${character.charCodeAt(0).toString(16)}`,
   );
 
-/** Returns the last component of the file name in `Content-Disposition`, so that it names no other folder. Empty if there is none. */
+/**
+ * Returns the last component of the file name in `Content-Disposition`, so that it names no other
+ * folder. Empty if there is none.
+ */
 function nameIn(disposition: string): string {
   const name = statedName(disposition).split(/[/\\]/).at(-1) ?? '';
   return name === '.' || name === '..' ? '' : name;
 }
 
-/** Returns the file name in `Content-Disposition` (RFC 6266). The encoded one has all characters. */
+/**
+ * Returns the file name in `Content-Disposition` (RFC 6266). The encoded one has all characters.
+ */
 function statedName(disposition: string): string {
   const encoded = /filename\*=UTF-8''([^;]+)/i.exec(disposition)?.[1];
   try {

@@ -1,11 +1,17 @@
-/** @module When a failed request can be sent again. The library, the command line and the web page decide by it. */
+/**
+ * @module When a failed request can be sent again. The library, the command line and the web page
+ * decide by it.
+ */
 
 /** Delay before a repetition if the response has no Retry-After, in s. */
 export const DEFAULT_RETRY_S = 5;
 /** First and maximum delay after failed connections, in ms. */
 const [MIN_BACKOFF_MS, MAX_BACKOFF_MS] = [500, 30_000];
 
-/** Why a request can succeed later: a limit on requests, a service that is busy, or one that a proxy cannot reach. */
+/**
+ * Why a request can succeed later: a limit on requests, a service that is busy, or one that a proxy
+ * cannot reach.
+ */
 const OBSTACLES: Readonly<Record<number, 'limit' | 'busy' | 'unreachable'>> = {
   429: 'limit',
   502: 'unreachable',
@@ -13,10 +19,15 @@ const OBSTACLES: Readonly<Record<number, 'limit' | 'busy' | 'unreachable'>> = {
   504: 'unreachable',
 };
 
-/** Returns why a request with a response of this status can succeed later; undefined if it cannot. */
+/**
+ * Returns why a request with a response of this status can succeed later; undefined if it cannot.
+ */
 export const obstacleOf = (status: number) => OBSTACLES[status];
 
-/** Returns the delay before a repetition, in s, which the service states. Undefined if it states none for this status. */
+/**
+ * Returns the delay before a repetition, in s, which the service states. Undefined if it states
+ * none for this status.
+ */
 export function retryDelay(status: number, retryAfter: number | undefined): number | undefined {
   const obstacle = obstacleOf(status);
   return obstacle === 'limit' || obstacle === 'busy' ? (retryAfter ?? DEFAULT_RETRY_S) : undefined;

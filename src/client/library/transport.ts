@@ -1,4 +1,6 @@
-/** @module Sends a request to the host that the application named, and reads texts of limited size. */
+/**
+ * @module Sends a request to the host that the application named, and reads texts of limited size.
+ */
 
 const REDIRECTS = [301, 302, 307, 308];
 const MAX_REDIRECTS = 5;
@@ -6,8 +8,8 @@ const MAX_REDIRECTS = 5;
 const CLOSED_CODES = ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'];
 
 /**
- * Sends a request like `fetch`, but follows a redirect only to the same host, and never from https to http: the body and the API key are
- * sent again.
+ * Sends a request like `fetch`, but follows a redirect only to the same host, and never from https
+ * to http: the body and the API key are sent again.
  *
  * @param base address of the API, for messages
  * @throws {TypeError} that names the address, if the connection fails
@@ -44,7 +46,10 @@ const isSameHost = (from: URL, to: URL): boolean =>
   from.hostname === to.hostname &&
   (to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:'));
 
-/** Creates an error that names the address. The error of `fetch` has the cause, and its message is "fetch failed". */
+/**
+ * Creates an error that names the address. The error of `fetch` has the cause, and its message is
+ * "fetch failed".
+ */
 function connectionError(base: string, { message, cause }: TypeError): TypeError {
   const isWithoutScheme = cause !== undefined && !/^https?:/i.test(base);
   const reason = isWithoutScheme ? new Error('the address must start with http:// or https://') : cause;
@@ -54,14 +59,18 @@ function connectionError(base: string, { message, cause }: TypeError): TypeError
 }
 
 /**
- * Returns whether the peer closed the connection before a response. It does so with connections that it keeps open without a request, for
- * example when nginx reloads its configuration, and a request can be on its way then. Browsers repeat such a request themselves.
+ * Returns whether the peer closed the connection before a response. It does so with connections
+ * that it keeps open without a request, for example when nginx reloads its configuration, and a
+ * request can be on its way then. Browsers repeat such a request themselves.
  */
 export const isClosed = (error: unknown): boolean =>
   error instanceof TypeError &&
   CLOSED_CODES.includes((error.cause as { code?: string } | undefined)?.code ?? '');
 
-/** Reads a body as text, and discards the rest if it is larger than `maxBytes`. Returns undefined in that case. */
+/**
+ * Reads a body as text, and discards the rest if it is larger than `maxBytes`. Returns undefined in
+ * that case.
+ */
 export async function readText({ body }: Response, maxBytes: number): Promise<string | undefined> {
   const reader = body?.getReader();
   if (!reader) return '';

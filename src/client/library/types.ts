@@ -7,13 +7,15 @@ export type OutputFormat =
 
 /** Name of an input format. */
 export type InputFormat =
-  | 'png' | 'jpg' | 'gif' | 'bmp' | 'tiff' | 'svg' | 'avif' | 'ico' | 'webp' | 'heic' | 'jxl' | 'jp2' | 'psd' | 'cur' | 'pdf';
+  | 'png' | 'jpg' | 'gif' | 'bmp' | 'tiff' | 'svg' | 'avif' | 'ico' | 'webp' | 'heic' | 'jxl' |
+  'jp2' | 'psd' | 'cur' | 'pdf';
 
 /** Difference between an image and its result, or damage of the image. */
 export type Note =
-  | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' | 'hdr-removed' | 'not-trimmed' |
-  'truncated-input' | 'quality-lowered' | 'quality-reduced' | 'larger-than-source' | 'partial-alpha-lost' | 'timing-changed' |
-  'svg-features-ignored' | 'metadata-partly-kept' | 'files-skipped' | 'unknown-fields-ignored';
+  | 'first-frame-only' | 'first-page-only' | 'alpha-flattened' | 'colour-converted-to-srgb' |
+  'hdr-removed' | 'not-trimmed' | 'truncated-input' | 'quality-lowered' | 'quality-reduced' |
+  'larger-than-source' | 'partial-alpha-lost' | 'timing-changed' | 'svg-features-ignored' |
+  'metadata-partly-kept' | 'files-skipped' | 'unknown-fields-ignored';
 
 /** Kind of what metadata gives away. */
 export type RevealedKind =
@@ -21,199 +23,242 @@ export type RevealedKind =
 
 /** Names of errors, the same in all versions. */
 export type Reason =
-  | 'malformed_request' | 'host_invalid' | 'incomplete_body' | 'chunks_too_small' | 'not_multipart' | 'malformed_multipart' | 'no_file' |
-  'file_sent_as_text' | 'empty_file' | 'unexpected_file_field' | 'too_many_files' | 'too_many_fields' | 'field_in_query' |
-  'unknown_parameter' | 'field_repeated' | 'field_invalid' | 'not_available' | 'conflicting_formats' | 'too_many_variants' |
-  'variant_invalid' | 'bad_archive' | 'corrupt_image' | 'unsupported_encoding' | 'file_encrypted' | 'pdf_to_pdf' |
-  'output_dimension_too_large' | 'page_missing' | 'crop_outside' | 'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' |
-  'api_key_invalid' | 'not_found' | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'upload_timeout' | 'upload_too_slow' |
-  'precondition_failed' | 'file_too_large' | 'too_many_pixels' | 'watermark_too_large' | 'input_dimension_too_large' | 'drawing_too_large' |
-  'result_too_large' | 'result_too_large_in_total' | 'variants_too_large_in_total' | 'too_many_frames' | 'too_many_total_pixels' |
-  'resource_limit_exceeded' | 'conversion_timeout' | 'unsupported_type' | 'conversion_unsupported' | 'unsupported_content_encoding' |
-  'range_not_satisfiable' | 'rate_limited' | 'headers_too_large' | 'internal' | 'method_unknown' | 'transfer_coding' | 'queue_full' |
-  'overloaded' | 'disk_full' | 'temp_dir_unwritable' | 'shutting_down' | 'too_many_connections' | 'converter_unavailable';
+  | 'malformed_request' | 'host_invalid' | 'incomplete_body' | 'chunks_too_small' | 'not_multipart'
+  | 'malformed_multipart' | 'no_file' | 'file_sent_as_text' | 'empty_file' | 'unexpected_file_field'
+  | 'too_many_files' | 'too_many_fields' | 'field_in_query' | 'unknown_parameter' | 'field_repeated'
+  | 'field_invalid' | 'not_available' | 'conflicting_formats' | 'too_many_variants' |
+  'variant_invalid' | 'bad_archive' | 'corrupt_image' | 'unsupported_encoding' | 'file_encrypted' |
+  'pdf_to_pdf' | 'output_dimension_too_large' | 'page_missing' | 'crop_outside' |
+  'bytes_unreachable' | 'client_id_invalid' | 'api_key_missing' | 'api_key_invalid' | 'not_found' |
+  'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'upload_timeout' | 'upload_too_slow'
+  | 'precondition_failed' | 'file_too_large' | 'too_many_pixels' | 'watermark_too_large' |
+  'input_dimension_too_large' | 'drawing_too_large' | 'result_too_large' |
+  'result_too_large_in_total' | 'variants_too_large_in_total' | 'too_many_frames' |
+  'too_many_total_pixels' | 'resource_limit_exceeded' | 'conversion_timeout' | 'unsupported_type' |
+  'conversion_unsupported' | 'unsupported_content_encoding' | 'range_not_satisfiable' |
+  'rate_limited' | 'headers_too_large' | 'internal' | 'method_unknown' | 'transfer_coding' |
+  'queue_full' | 'overloaded' | 'disk_full' | 'temp_dir_unwritable' | 'shutting_down' |
+  'too_many_connections' | 'converter_unavailable';
 
 /** Part that `cover` keeps, and place of an image in the box of `contain`. */
 export type Position =
-  | 'center' | 'top' | 'right top' | 'right' | 'right bottom' | 'bottom' | 'left bottom' | 'left' | 'left top' | 'attention' |
-  `${number}%,${number}%`;
+  | 'center' | 'top' | 'right top' | 'right' | 'right bottom' | 'bottom' | 'left bottom' | 'left' |
+  'left top' | 'attention' | `${number}%,${number}%`;
 
 /** Options of one result. `/docs` of the service describes them. */
 export interface ResultOptions {
-  /** `auto` chooses the best format that the header `Accept` permits, `smallest` the one with the smallest result. Default: `webp`. */
+  /**
+   * `auto` chooses the best format that the header `Accept` permits, `smallest` the one with the
+   * smallest result. Default: `webp`.
+   */
   readonly output_format?: OutputFormat | 'auto' | 'smallest' | undefined;
   /** The same as `output_format`. */
   readonly format?: OutputFormat | 'auto' | 'smallest' | undefined;
   /**
-   * 1 gives the smallest file, 100 the best quality. Applies to webp, jpg, pdf, avif, jxl. 100 is lossless for jxl. `auto` is the lowest
-   * quality from 30 to 95 at which a still image looks the same, as webp, jpg, avif, jxl; `X-Image-Quality` states it. Animations and other
-   * formats have the default. Default: `80`.
+   * 1 gives the smallest file, 100 the best quality. Applies to webp, jpg, pdf, avif, jxl. 100 is
+   * lossless for jxl. `auto` is the lowest quality from 30 to 95 at which a still image looks the
+   * same, as webp, jpg, avif, jxl; `X-Image-Quality` states it. Animations and other formats have
+   * the default. Default: `80`.
    */
   readonly quality?: 'auto' | number | undefined;
-  /** Degrees by which the upright image is rotated clockwise. `width`, `height` and `crop` apply to the rotated image. Default: `0`. */
+  /**
+   * Degrees by which the upright image is rotated clockwise. `width`, `height` and `crop` apply to
+   * the rotated image. Default: `0`.
+   */
   readonly rotate?: 0 | 90 | 180 | 270 | undefined;
   /** Reflects the image, after `rotate` and before `crop`. */
   readonly flip?: 'horizontal' | 'vertical' | 'both' | undefined;
   /**
-   * Part of the image to convert, as `left,top,width,height` in pixels of the upright image, after `rotate` and `flip`, or with a `%` in
-   * percent of its side. Applies before `width`, `height` and `fit`. An error if it is not inside of the image. Applies to each frame and
-   * each page.
+   * Part of the image to convert, as `left,top,width,height` in pixels of the upright image, after
+   * `rotate` and `flip`, or with a `%` in percent of its side. Applies before `width`, `height` and
+   * `fit`. An error if it is not inside of the image. Applies to each frame and each page.
    */
   readonly crop?: string | undefined;
   /**
-   * Removes a border of the colour of the top left corner, after `crop`: `yes`, `no`, or the tolerance in percent. `yes` is 4, `0` removes
-   * only pixels of exactly this colour. An image of one colour is kept.
+   * Removes a border of the colour of the top left corner, after `crop`: `yes`, `no`, or the
+   * tolerance in percent. `yes` is 4, `0` removes only pixels of exactly this colour. An image of
+   * one colour is kept.
    */
   readonly trim?: 'yes' | 'no' | number | undefined;
   /**
-   * Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is set. It is enlarged only with
-   * `enlarge`. An SVG is rendered at the requested size.
+   * Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is
+   * set. It is enlarged only with `enlarge`. An SVG is rendered at the requested size.
    */
   readonly width?: number | undefined;
   /** Maximum height in pixels, as for `width`. */
   readonly height?: number | undefined;
   /**
-   * Size of the result in percent of the image after `rotate`, `crop` and `trim`, instead of `width` and `height`. An image is enlarged
-   * only with `enlarge`, an SVG always.
+   * Size of the result in percent of the image after `rotate`, `crop` and `trim`, instead of
+   * `width` and `height`. An image is enlarged only with `enlarge`, an SVG always.
    */
   readonly scale?: number | undefined;
   /**
-   * How the image fits into `width` and `height`, as in sharp. `inside`: no larger than either. `cover`: exactly this size, cropped.
-   * `contain`: exactly this size, with borders. `fill`: exactly this size, stretched. All except `inside` require both `width` and
-   * `height`. Without `enlarge`, a smaller image is not enlarged: `cover` only crops, `contain` adds wider borders, `fill` only shrinks.
-   * Default: `inside`.
+   * How the image fits into `width` and `height`, as in sharp. `inside`: no larger than either.
+   * `cover`: exactly this size, cropped. `contain`: exactly this size, with borders. `fill`:
+   * exactly this size, stretched. All except `inside` require both `width` and `height`. Without
+   * `enlarge`, a smaller image is not enlarged: `cover` only crops, `contain` adds wider borders,
+   * `fill` only shrinks. Default: `inside`.
    */
   readonly fit?: 'inside' | 'cover' | 'contain' | 'fill' | undefined;
   /**
-   * The part that `cover` keeps, and the place where `contain` puts the image, in any case. With `attention`, edges, skin tones and
-   * saturation decide what `cover` keeps. A point, as `left,top` in percent of the image after `crop`, is as near to the centre of `cover`
-   * as the edges permit. Also `centre`, `north`, `northeast`, `east`, `southeast`, `south`, `southwest`, `west`, `northwest`. Default:
-   * `center`.
+   * The part that `cover` keeps, and the place where `contain` puts the image, in any case. With
+   * `attention`, edges, skin tones and saturation decide what `cover` keeps. A point, as `left,top`
+   * in percent of the image after `crop`, is as near to the centre of `cover` as the edges permit.
+   * Also `centre`, `north`, `northeast`, `east`, `southeast`, `south`, `southwest`, `west`,
+   * `northwest`. Default: `center`.
    */
   readonly position?: Position | undefined;
-  /** Blurs the image by a Gaussian function after the resize. The value is its standard deviation (sigma) in pixels of the result. */
+  /**
+   * Blurs the image by a Gaussian function after the resize. The value is its standard deviation
+   * (sigma) in pixels of the result.
+   */
   readonly blur?: number | undefined;
   /**
-   * Sharpens the image after `blur`: adds its difference from the image blurred by a Gaussian function. The value is the standard deviation
-   * (sigma) of the function in pixels of the result.
+   * Sharpens the image after `blur`: adds its difference from the image blurred by a Gaussian
+   * function. The value is the standard deviation (sigma) of the function in pixels of the result.
    */
   readonly sharpen?: number | undefined;
   /**
-   * Whether the result has no colours, only the luminance of sRGB and transparency. The colour of `background` stays. Default: `false`.
+   * Whether the result has no colours, only the luminance of sRGB and transparency. The colour of
+   * `background` stays. Default: `false`.
    */
   readonly greyscale?: boolean | undefined;
   /**
-   * Place of the watermark, with the words of `position` except `attention`. Its distance from the edges is 3% of the shorter side.
-   * Default: `right bottom`.
+   * Place of the watermark, with the words of `position` except `attention`. Its distance from the
+   * edges is 3% of the shorter side. Default: `right bottom`.
    */
   readonly watermark_position?: Exclude<Position, 'attention'> | undefined;
   /** Opacity of the watermark in percent. Default: `100`. */
   readonly watermark_opacity?: number | undefined;
   /**
-   * Width of the watermark in percent of the width of the picture. A watermark that would be higher than the picture is as high as it.
-   * Default: `20`.
+   * Width of the watermark in percent of the width of the picture. A watermark that would be higher
+   * than the picture is as high as it. Default: `20`.
    */
   readonly watermark_scale?: number | undefined;
   /**
-   * Whether the watermark is repeated over the whole picture, from `watermark_position`, at distances of 3% of the shorter side. Default:
-   * `false`.
+   * Whether the watermark is repeated over the whole picture, from `watermark_position`, at
+   * distances of 3% of the shorter side. Default: `false`.
    */
   readonly watermark_repeat?: boolean | undefined;
-  /** Whether an image can be enlarged. An SVG is always rendered at the requested size. Default: `false`. */
+  /**
+   * Whether an image can be enlarged. An SVG is always rendered at the requested size. Default:
+   * `false`.
+   */
   readonly enlarge?: boolean | undefined;
   /**
-   * Whether a WebP or PDF has exactly the pixels of the image, regardless of `quality`. A PDF contains an unedited JPEG as it is. With
-   * `metadata=all`, an upright JPEG becomes a JPEG XL from which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`.
-   * Default: `false`.
+   * Whether a WebP or PDF has exactly the pixels of the image, regardless of `quality`. A PDF
+   * contains an unedited JPEG as it is. With `metadata=all`, an upright JPEG becomes a JPEG XL from
+   * which its bytes can be restored. Otherwise ignored. Excludes `max_bytes`. Default: `false`.
    */
   readonly lossless?: boolean | undefined;
   /**
-   * Maximum number of colours, with transparency as one of them, for png, gif. Each frame of an animation has as many. Default: a PNG keeps
-   * all colours, and a GIF has up to 256. Otherwise ignored.
+   * Maximum number of colours, with transparency as one of them, for png, gif. Each frame of an
+   * animation has as many. Default: a PNG keeps all colours, and a GIF has up to 256. Otherwise
+   * ignored.
    */
   readonly colors?: number | undefined;
   /**
-   * Whether pixels of different colours stand for the colours that `colors` leaves out. Animations are never dithered. No effect without
-   * `colors`. Default: `true`.
+   * Whether pixels of different colours stand for the colours that `colors` leaves out. Animations
+   * are never dithered. No effect without `colors`. Default: `true`.
    */
   readonly dither?: boolean | undefined;
   /**
-   * Maximum size of the result in bytes. If the result is larger at `quality`, the quality is lowered as far as necessary, but not below
-   * 10. `X-Image-Quality` states the quality that was used. If that is not sufficient, the request fails. Applies to webp, jpg, avif, jxl;
-   * an error for other formats.
+   * Maximum size of the result in bytes. If the result is larger at `quality`, the quality is
+   * lowered as far as necessary, but not below 10. `X-Image-Quality` states the quality that was
+   * used. If that is not sufficient, the request fails. Applies to webp, jpg, avif, jxl; an error
+   * for other formats.
    */
   readonly max_bytes?: number | undefined;
   /**
-   * Metadata of the result. `none`: none, and the colours are sRGB. `copyright`: the author, the copyright, the credit line and the terms
-   * of use, as EXIF, IPTC and XMP state them, and the colour profile, but no place, no camera and no thumbnail; for webp, png, jpg, avif,
-   * jxl, tiff. `all`: EXIF, IPTC, XMP and the colour profile, if the format supports them. Default: `none`.
+   * Metadata of the result. `none`: none, and the colours are sRGB. `copyright`: the author, the
+   * copyright, the credit line and the terms of use, as EXIF, IPTC and XMP state them, and the
+   * colour profile, but no place, no camera and no thumbnail; for webp, png, jpg, avif, jxl, tiff.
+   * `all`: EXIF, IPTC, XMP and the colour profile, if the format supports them. Default: `none`.
    */
   readonly metadata?: 'none' | 'copyright' | 'all' | undefined;
   /**
-   * Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. A PDF gets one page per frame only
-   * with `all`.
+   * Frames of an animation to convert. Default: all if the output can be animated, otherwise the
+   * first. A PDF gets one page per frame only with `all`.
    */
   readonly frames?: 'all' | 'first' | undefined;
   /**
-   * Pages of a TIFF or a PDF to convert: `all`, `first`, or numbers and ranges from 1, such as `1-3,5`. A PDF or TIFF has all of them, in
-   * the order of the file. Other formats have the first page; of several numbers, each page becomes an image, `NAME-p1` and so on, and the
-   * response is an archive. Default: all.
+   * Pages of a TIFF or a PDF to convert: `all`, `first`, or numbers and ranges from 1, such as
+   * `1-3,5`. A PDF or TIFF has all of them, in the order of the file. Other formats have the first
+   * page; of several numbers, each page becomes an image, `NAME-p1` and so on, and the response is
+   * an archive. Default: all.
    */
   readonly pages?: 'all' | 'first' | string | undefined;
   /**
-   * Pixels per inch of a page of a PDF, before it is fitted into `width` and `height`. Default: 144. For the output format pdf, pixels per
-   * inch of a picture on its page, instead of what its file states. Otherwise ignored.
+   * Pixels per inch of a page of a PDF, before it is fitted into `width` and `height`. Default:
+   * 144. For the output format pdf, pixels per inch of a picture on its page, instead of what its
+   * file states. Otherwise ignored.
    */
   readonly dpi?: number | undefined;
   /**
-   * Size of the pages of a PDF: that of the picture (`image`), `a3`, `a4`, `a5`, `letter`, `legal`, or `WIDTHxHEIGHT` in millimetres. The
-   * picture is scaled to the page, and never cropped. Other formats ignore it. Default: `image`.
+   * Size of the pages of a PDF: that of the picture (`image`), `a3`, `a4`, `a5`, `letter`, `legal`,
+   * or `WIDTHxHEIGHT` in millimetres. The picture is scaled to the page, and never cropped. Other
+   * formats ignore it. Default: `image`.
    */
   readonly page_size?: 'image' | 'a3' | 'a4' | 'a5' | 'letter' | 'legal' | string | undefined;
-  /** Margin of the pages of a PDF in millimetres, on each side. Other formats ignore it. Default: `0`. */
+  /**
+   * Margin of the pages of a PDF in millimetres, on each side. Other formats ignore it. Default:
+   * `0`.
+   */
   readonly page_margin?: number | undefined;
   /**
-   * Orientation of the pages of a PDF, by default that of the picture. The others need a `page_size` other than `image`. Default: `auto`.
+   * Orientation of the pages of a PDF, by default that of the picture. The others need a
+   * `page_size` other than `image`. Default: `auto`.
    */
   readonly page_orientation?: 'auto' | 'portrait' | 'landscape' | undefined;
   /**
-   * Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb`, `#rrggbb` or a name of
-   * CSS. Default: white, and transparent for borders if the format has transparency.
+   * Colour that replaces transparency if the format has none, and colour of the borders of
+   * `fit=contain`, as `#rgb`, `#rrggbb` or a name of CSS. Default: white, and transparent for
+   * borders if the format has transparency.
    */
   readonly background?: string | undefined;
-  /** Another field for two values of `metadata`: `true` is `none`, and `false` is `all`. An error if `metadata` has another value. */
+  /**
+   * Another field for two values of `metadata`: `true` is `none`, and `false` is `all`. An error if
+   * `metadata` has another value.
+   */
   readonly strip_metadata?: boolean | undefined;
 }
 
 /** Options of `convert`. */
 export interface ConvertOptions extends ResultOptions {
-  /** An image that is put on each result, at most 10 MiB and 25 megapixels. It is sent in a form. */
+  /**
+   * An image that is put on each result, at most 10 MiB and 25 megapixels. It is sent in a form.
+   */
   readonly watermark?: Blob | undefined;
   /** Several results, instead of one. The response is a ZIP archive. */
   readonly variants?: readonly (ResultOptions & { readonly name: string })[] | undefined;
   /**
-   * Whether all results become one file, instead of an archive: the pages of a PDF or a TIFF, or the frames of a GIF or a WebP. Frames have
-   * the size of the first picture, or `width` and `height`, with `fit=contain` unless `fit` is set, and are the first ones of animations.
-   * `GET /formats` lists the formats that work here. Excludes `variants` and `max_bytes`, and for frames also `metadata` and `frames=all`.
-   * Default: `false`.
+   * Whether all results become one file, instead of an archive: the pages of a PDF or a TIFF, or
+   * the frames of a GIF or a WebP. Frames have the size of the first picture, or `width` and
+   * `height`, with `fit=contain` unless `fit` is set, and are the first ones of animations. `GET
+   * /formats` lists the formats that work here. Excludes `variants` and `max_bytes`, and for frames
+   * also `metadata` and `frames=all`. Default: `false`.
    */
   readonly combine?: boolean | undefined;
   /**
-   * Order of the files in a combined file. `request`: that of the request. `name`: by their names, as in file managers: `IMG_2` before
-   * `IMG_10`. Default: `request`.
+   * Order of the files in a combined file. `request`: that of the request. `name`: by their names,
+   * as in file managers: `IMG_2` before `IMG_10`. Default: `request`.
    */
   readonly order?: 'request' | 'name' | undefined;
   /**
-   * Name of a combined file. Folders and control characters are removed, and the extension of the format is added. Default: `combined`.
+   * Name of a combined file. Folders and control characters are removed, and the extension of the
+   * format is added. Default: `combined`.
    */
   readonly name?: string | undefined;
-  /** Time of each frame of a combined GIF or WebP in milliseconds. A GIF has hundredths of a second. Default: `500`. */
+  /**
+   * Time of each frame of a combined GIF or WebP in milliseconds. A GIF has hundredths of a second.
+   * Default: `500`.
+   */
   readonly delay?: number | undefined;
   /** How often a combined GIF or WebP is played. 0 means forever. Default: `0`. */
   readonly loop?: number | undefined;
   /**
-   * What to do if a variant fails. `fail`: the request fails, and the message names the variant. `skip`: `manifest.json` and `errors.json`
-   * list the errors. Default: `fail`.
+   * What to do if a variant fails. `fail`: the request fails, and the message names the variant.
+   * `skip`: `manifest.json` and `errors.json` list the errors. Default: `fail`.
    */
   readonly on_error?: 'fail' | 'skip' | undefined;
   /** Name of options that the operator has defined. */
@@ -223,30 +268,37 @@ export interface ConvertOptions extends ResultOptions {
 /** Options of `batch`. */
 export interface BatchOptions extends ConvertOptions {
   /**
-   * What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive
-   * contains the other files, and its `errors.json` lists the errors; a combined file has the others, and `X-Skipped-Files` lists the
-   * positions of those that failed; if all files fail, the response is the error of the first file. Send this field before the files, so
-   * that it also applies to files that are rejected during the upload. Default: `fail`.
+   * What to do if a file fails. `fail`: the request fails with the status of that file, and the
+   * message names the file. `skip`: the archive contains the other files, and its `errors.json`
+   * lists the errors; a combined file has the others, and `X-Skipped-Files` lists the positions of
+   * those that failed; if all files fail, the response is the error of the first file. Send this
+   * field before the files, so that it also applies to files that are rejected during the upload.
+   * Default: `fail`.
    */
   readonly on_error?: 'fail' | 'skip' | undefined;
-  /** Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each result. Default: `false`. */
+  /**
+   * Whether the archive has a `manifest.json` with the name, size, SHA-256 and notes of each
+   * result. Default: `false`.
+   */
   readonly manifest?: boolean | undefined;
 }
 
 /** Options of `identify`. */
 export interface IdentifyOptions extends ResultOptions {
-  /** An image that is put on each result, at most 10 MiB and 25 megapixels. It is sent in a form. */
+  /**
+   * An image that is put on each result, at most 10 MiB and 25 megapixels. It is sent in a form.
+   */
   readonly watermark?: Blob | undefined;
   /** Name of options that the operator has defined. */
   readonly preset?: string | undefined;
   /**
-   * Whether the description has the `explanation` of a conversion with the options of the request: what it does and why, its commands, its
-   * key and the limits. Default: `false`.
+   * Whether the description has the `explanation` of a conversion with the options of the request:
+   * what it does and why, its commands, its key and the limits. Default: `false`.
    */
   readonly plan?: boolean | undefined;
   /**
-   * Whether the description lists what the metadata gives away: place, time, camera and its serial number, owner, software and comments,
-   * and the embedded thumbnail. Default: `false`.
+   * Whether the description lists what the metadata gives away: place, time, camera and its serial
+   * number, owner, software and comments, and the embedded thumbnail. Default: `false`.
    */
   readonly reveal?: boolean | undefined;
 }
@@ -316,7 +368,9 @@ export interface Revealed {
     readonly source: 'exif' | 'iptc' | 'xmp' | 'text';
     /** Name of the field, such as `GPSPosition` or `dc:creator`. */
     readonly name: string;
-    /** One line of at most 200 characters, without control characters. A position is in degrees. */
+    /**
+     * One line of at most 200 characters, without control characters. A position is in degrees.
+     */
     readonly value: string;
   })[];
   /** The embedded thumbnail, at most 64 KiB. It can show what was cropped. */
@@ -391,7 +445,9 @@ export interface Formats {
   readonly output: readonly OutputFormat[];
   /** Formats of which one file can have the results of several images, with `combine`. */
   readonly combine?: readonly ('webp' | 'gif' | 'pdf' | 'tiff')[] | undefined;
-  /** Who can reach this server, as its operator states: anyone, or only people who trust each other. */
+  /**
+   * Who can reach this server, as its operator states: anyone, or only people who trust each other.
+   */
   readonly access?: 'public' | 'private' | undefined;
   /** Limits of this server, which its operator sets. */
   readonly limits: {

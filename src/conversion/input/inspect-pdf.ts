@@ -1,4 +1,7 @@
-/** @module Inspects a PDF with pdfinfo, before it is planned: the number of its pages, and the sizes of those that it needs. */
+/**
+ * @module Inspects a PDF with pdfinfo, before it is planned: the number of its pages, and the sizes
+ * of those that it needs.
+ */
 import type { ImageFacts, Page } from '../../images/image-info.ts';
 import type { ConversionInput, Inspector } from '../context.ts';
 import { conversionLimit } from '../limits/admit.ts';
@@ -8,22 +11,29 @@ import { type ConvertOptions, INPUT_FILE } from '../plan/types.ts';
 
 type Pages = Required<Pick<ImageFacts, 'pages' | 'pageCount'>>;
 
-/** Number of pages whose sizes one command prints. Each takes 60 bytes, and at most 64 KiB of the output are kept. */
+/**
+ * Number of pages whose sizes one command prints. Each takes 60 bytes, and at most 64 KiB of the
+ * output are kept.
+ */
 const PAGES_PER_COMMAND = 500;
 /**
- * Limit of the processor time of a command, in s. All clients share the few inspections that can run at once, and a file of 1 kB can
- * unpack to gigabytes. A file with 10 000 pages takes a fraction of it.
+ * Limit of the processor time of a command, in s. All clients share the few inspections that can
+ * run at once, and a file of 1 kB can unpack to gigabytes. A file with 10 000 pages takes a
+ * fraction of it.
  */
 const MAX_CPU_SECONDS = 1;
 const CPU_LIMIT = { ms: MAX_CPU_SECONDS * 1000, work: 'reading the pages of a PDF' };
 /** Time limit of an inspection, in ms, for busy machines. */
 const INSPECTION_LIMIT = { ...CPU_LIMIT, ms: 5000 };
-/** Maximum memory of pdfinfo, in bytes. A file of 10 MB with 10 000 pages takes a hundredth of it. */
+/**
+ * Maximum memory of pdfinfo, in bytes. A file of 10 MB with 10 000 pages takes a hundredth of it.
+ */
 const MAX_MEMORY_BYTES = 1024 ** 3;
 
 /**
- * Reads the number of pages, and the sizes in points of the first page, and of all between those that results need. If `MAX_FRAMES`
- * does not permit all pages, a result with all of them needs only the first.
+ * Reads the number of pages, and the sizes in points of the first page, and of all between those
+ * that results need. If `MAX_FRAMES` does not permit all pages, a result with all of them needs
+ * only the first.
  *
  * @param requested the options of each result
  * @returns no pages if pdfinfo is not installed
@@ -68,7 +78,10 @@ export async function inspectPdf(
   return { pages, pageCount };
 }
 
-/** The lines about pages. The lines before them quote the file, which can imitate them. So the last match counts. */
+/**
+ * The lines about pages. The lines before them quote the file, which can imitate them. So the last
+ * match counts.
+ */
 const PAGES = /.*^Pages:\s+(\d+)$(.*)/ms;
 const PAGE = /^Page\s+(\d+) size:\s+(\S+) x (\S+) pts.*\nPage\s+\d+ rot:\s+(\d+)$/gm;
 

@@ -1,4 +1,7 @@
-/** @module Repairs what ImageMagick or libheif would reject or misread in an input, and inspects the result. */
+/**
+ * @module Repairs what ImageMagick or libheif would reject or misread in an input, and inspects the
+ * result.
+ */
 import { hash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -39,9 +42,10 @@ import { suitableFormats } from '../request/checks.ts';
 import { inspectPdf } from './inspect-pdf.ts';
 
 /**
- * Maximum number of files of each kind that are prepared at once. Preparing one can take 60 MB, for the unpacked text of an SVG, all of
- * its tags, or a GIF. Files of clients are prepared in turn, like their conversions. SVGs have as many places as
- * `images/svg/rewrite.ts` has threads, with the reserved one.
+ * Maximum number of files of each kind that are prepared at once. Preparing one can take 60 MB, for
+ * the unpacked text of an SVG, all of its tags, or a GIF. Files of clients are prepared in turn,
+ * like their conversions. SVGs have as many places as `images/svg/rewrite.ts` has threads, with the
+ * reserved one.
  */
 export const MAX_PREPARATIONS: Readonly<Record<PreparationKind, number>> = { main: 4, svg: 1, pdf: 2 };
 
@@ -50,8 +54,8 @@ export const preparationKind = (type: InputType): PreparationKind =>
   type === 'svg' || type === 'pdf' ? type : 'main';
 
 /**
- * Takes over the file of an input until it is disposed: then the folder is removed, and its disk space released. Files that cannot be
- * removed then are removed with the workspace of the request.
+ * Takes over the file of an input until it is disposed: then the folder is removed, and its disk
+ * space released. Files that cannot be removed then are removed with the workspace of the request.
  *
  * @param maxBytes maximum size of the repaired file
  */
@@ -76,14 +80,18 @@ export function ownInput(source: ConversionInput, maxBytes: number): OwnedInput 
   };
 }
 
-/** Returns the path outside of its folder to which an input is moved that a tool reads on standard input. */
+/**
+ * Returns the path outside of its folder to which an input is moved that a tool reads on standard
+ * input.
+ */
 export const movedInput = (folder: string): string => `${folder}.${INPUT_FILE}`;
 
 /**
  * Creates the limits of the repairs of an input.
  *
  * @param maxBytes maximum size of the repaired file
- * @param onGrow called with the number of bytes that a repair is about to write, or, negative, that it has removed
+ * @param onGrow called with the number of bytes that a repair is about to write, or, negative, that
+ *   it has removed
  */
 export function createRepairContext(
   { label, disk }: ConversionInput,
@@ -107,8 +115,10 @@ export function createRepairContext(
 /**
  * Repairs the file of an input in place, and inspects it.
  *
- * @param requested the options of each result. They determine which pages are inspected, and whether the copyright is read.
- * @param inspection how to run the program that inspects a PDF. Without it, only the type of a PDF is known.
+ * @param requested the options of each result. They determine which pages are inspected, and
+ *   whether the copyright is read.
+ * @param inspection how to run the program that inspects a PDF. Without it, only the type of a PDF
+ *   is known.
  * @throws {ServiceError} as {@link inspectInput}
  */
 export async function repairAndInspect(
@@ -145,8 +155,8 @@ export async function limitReads<T>(label: string, read: () => Promise<T>): Prom
 }
 
 /**
- * Returns the options with the best of the accepted formats that can hold the result, or all of these to choose from, if the format is to
- * be chosen.
+ * Returns the options with the best of the accepted formats that can hold the result, or all of
+ * these to choose from, if the format is to be chosen.
  */
 export function resolveFormat(
   { accepted, smallest, ...options }: ConvertOptions,
@@ -163,12 +173,14 @@ export function resolveFormat(
 }
 
 /**
- * Repairs the file of an input in place, inspects it, and writes its external profile to the folder of the input.
+ * Repairs the file of an input in place, inspects it, and writes its external profile to the folder
+ * of the input.
  *
  * @param requested the options of each result
  * @returns the properties of the repaired image
- * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for a repaired
- *   file, RESOURCE_LIMIT_EXCEEDED if the header takes too many reads, FILE_ENCRYPTED or CORRUPT_IMAGE for a PDF
+ * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the
+ *   disk has no space for a repaired file, RESOURCE_LIMIT_EXCEEDED if the header takes too many
+ *   reads, FILE_ENCRYPTED or CORRUPT_IMAGE for a PDF
  */
 export async function inspectInput(
   source: ConversionInput,
@@ -196,11 +208,17 @@ export async function inspectInput(
   return storeProfile(folder, image, inspection?.tools.magick);
 }
 
-/** Reads the kinds of what the metadata gives away, if there is any. The directory of a TIFF has texts without any. */
+/**
+ * Reads the kinds of what the metadata gives away, if there is any. The directory of a TIFF has
+ * texts without any.
+ */
 const revealedIn = async (path: string, { type, metadata = [] }: ImageInfo): Promise<RevealedKind[]> =>
   metadata.length === 0 && type !== 'tiff' ? [] : readRevealedKinds(path, type);
 
-/** Writes the copyright to the folder of an input, for the encoder of AVIF. The other formats get it after they are encoded. */
+/**
+ * Writes the copyright to the folder of an input, for the encoder of AVIF. The other formats get it
+ * after they are encoded.
+ */
 async function storeCopyright(folder: string, copyright: Copyright): Promise<void> {
   const blocks = encodeCopyright(copyright, 'avif');
   for (const [kind, name] of COPYRIGHT_FILES) {
@@ -210,9 +228,11 @@ async function storeCopyright(folder: string, copyright: Copyright): Promise<voi
 }
 
 /**
- * Writes the external profile of an image to the folder of its input, and the tables that replace a profile.
+ * Writes the external profile of an image to the folder of its input, and the tables that replace a
+ * profile.
  *
- * The names of the files depend on their content, so that plans with different profiles have different conversion keys.
+ * The names of the files depend on their content, so that plans with different profiles have
+ * different conversion keys.
  *
  * @param magick major version of ImageMagick
  * @returns the image with the names of the files, if there are any
@@ -294,7 +314,8 @@ export async function repairAfterError(
   if (image.type === 'svg') return undefined;
   if (isProfileError(error)) return { ...image, profile: 'unusable' };
   const path = join(folder, INPUT_FILE);
-  // libjxl is stricter than decoders, such as about the end of the data and the order of the parts of a profile.
+  // libjxl is stricter than decoders, such as about the end of the data and the order of the parts
+  // of a profile.
   if (isTranscoded && isDamaged(error)) {
     await correctMetadata(path, image, [], undefined);
     return { ...image, unrestorable: true };

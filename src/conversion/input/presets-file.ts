@@ -28,7 +28,8 @@ interface Problem {
 }
 
 /**
- * Reads the presets of a YAML file. JSON is a subset of YAML. Each preset must be a valid request of this instance.
+ * Reads the presets of a YAML file. JSON is a subset of YAML. Each preset must be a valid request
+ * of this instance.
  *
  * @param outputs the enabled output formats
  * @param setting what names the file, for messages
@@ -138,7 +139,9 @@ const describeProblem = ({ path, message }: Problem): Problem => ({
   message: `${path.join('.') || 'the file'}: ${message}`,
 });
 
-/** Returns the offset of the value at a path, or of the nearest value around it that the file has. */
+/**
+ * Returns the offset of the value at a path, or of the nearest value around it that the file has.
+ */
 function offsetOf(document: Document, path: readonly PropertyKey[]): number {
   const node = document.getIn(path as (string | number)[], true);
   if (isNode(node) && node.range) return node.range[0];

@@ -11,7 +11,9 @@ export interface StoreOptions<T extends FileType> {
   /** Name of the file in error messages. */
   readonly label: string;
   readonly types: readonly T[];
-  /** Returns the maximum size in bytes for a type, or for an unknown type if undefined. May throw. */
+  /**
+   * Returns the maximum size in bytes for a type, or for an unknown type if undefined. May throw.
+   */
   readonly maxBytes: (type: T | undefined) => number;
   /** Aborts the writing. */
   readonly signal: AbortSignal;
@@ -31,8 +33,8 @@ export interface StoredInput<T extends FileType> {
 /**
  * Writes a stream to a new file.
  *
- * @throws {ServiceError} EMPTY_FILE; FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as it is certain; DISK_FULL if the disk
- *   has no space for bytes beyond those that the request announced
+ * @throws {ServiceError} EMPTY_FILE; FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as it is certain;
+ *   DISK_FULL if the disk has no space for bytes beyond those that the request announced
  * @throws the signal's reason if it aborts
  */
 export async function storeInput<T extends FileType>(
@@ -44,7 +46,10 @@ export async function storeInput<T extends FileType>(
   const file = await files.open(path, 'wx', 0o600);
   const hash = createHash('sha256');
   let head: Buffer = Buffer.alloc(0);
-  /** Bytes with which the type is detected next. Doubles, so that small chunks do not each repeat the detection. */
+  /**
+   * Bytes with which the type is detected next. Doubles, so that small chunks do not each repeat
+   * the detection.
+   */
   let enough = DETECTION_BYTES;
   let length = 0;
   let type: T | undefined;

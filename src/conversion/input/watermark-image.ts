@@ -20,7 +20,8 @@ export function withWatermark(options: ConvertOptions, watermark: WatermarkFile 
 }
 
 /**
- * Reads a watermark of this machine, and checks it by its header. The file must not change as long as it is used.
+ * Reads a watermark of this machine, and checks it by its header. The file must not change as long
+ * as it is used.
  *
  * @param types types of images to accept
  * @throws {ServiceError} that names the watermark

@@ -1,4 +1,7 @@
-/** @module The limits of a conversion, and an estimate of its disk space. Both are known before a tool starts. */
+/**
+ * @module The limits of a conversion, and an estimate of its disk space. Both are known before a
+ * tool starts.
+ */
 
 import type { ImageInfo, Size } from '../../images/image-info.ts';
 import { maxToolFileBytes } from '../../process/sandbox/configure.ts';
@@ -28,10 +31,16 @@ export const conversionLimit = ({ CONVERT_TIMEOUT_MS: ms }: Config): TimeLimit =
   setting: 'CONVERT_TIMEOUT_MS',
 });
 
-/** Maximum width and height in pixels that librsvg renders. The service has a lower limit, and the command line a higher one. */
+/**
+ * Maximum width and height in pixels that librsvg renders. The service has a lower limit, and the
+ * command line a higher one.
+ */
 const MAX_RSVG_SIDE = 32_767;
 
-/** Returns the maximum width and height in pixels of an image and of its results. Formats can have lower limits for results. */
+/**
+ * Returns the maximum width and height in pixels of an image and of its results. Formats can have
+ * lower limits for results.
+ */
 function maxSideOf({ type }: ImageInfo, { maxSide, maxDrawnSide }: Config): number {
   if (type === 'svg') return Math.min(maxDrawnSide, MAX_RSVG_SIDE);
   return type === 'pdf' ? maxDrawnSide : maxSide;
@@ -108,21 +117,32 @@ export function admitTogether(
     );
 }
 
-/** Returns the pages whose pixels count: all of a TIFF, but only those of a PDF that are rendered. */
+/**
+ * Returns the pages whose pixels count: all of a TIFF, but only those of a PDF that are rendered.
+ */
 const countedPages = (extent: Extent): readonly Partial<Size>[] =>
   extent.image.type === 'pdf' ? renderedPages(extent) : (extent.image.pages ?? []);
 
-/** Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything else. */
+/**
+ * Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything
+ * else.
+ */
 function totalPixels(extent: Extent): number {
   const { width = 0, height = 0, animation } = extent.image;
   return animation ? width * height * animation.delaysMs.length : countPixels(countedPages(extent));
 }
 
-/** Bytes per pixel of an image that is stored to be encoded again: up to five channels (CMYK and alpha) of 8 bits. */
+/**
+ * Bytes per pixel of an image that is stored to be encoded again: up to five channels (CMYK and
+ * alpha) of 8 bits.
+ */
 const KEPT_BYTES_PER_PIXEL = 5;
 const PPM_BYTES_PER_PIXEL = 3;
 const PNG_BYTES_PER_PIXEL = OUTPUTS.png.maxBytesPerPixel;
-/** Maximum bytes of an icon: uncompressed images of 256, 48, 32 and 16 pixels per side, and their masks. */
+/**
+ * Maximum bytes of an icon: uncompressed images of 256, 48, 32 and 16 pixels per side, and their
+ * masks.
+ */
 const ICON_BYTES = 300_000;
 /** Bytes of a watermark, its copy, and a decoded one with 8 bits per channel. */
 const WATERMARK_BYTES = 2 * MAX_WATERMARK.bytes + MAX_WATERMARK.pixels * PNG_BYTES_PER_PIXEL;
@@ -130,10 +150,11 @@ const WATERMARK_BYTES = 2 * MAX_WATERMARK.bytes + MAX_WATERMARK.pixels * PNG_BYT
 const FIXED_BYTES = 64 * 1024;
 
 /**
- * Estimates the maximum number of bytes on disk during a conversion: input, intermediate PNG files and result. Metadata
- * in the result was in the input, too.
+ * Estimates the maximum number of bytes on disk during a conversion: input, intermediate PNG files
+ * and result. Metadata in the result was in the input, too.
  *
- * @returns undefined if the header does not state the size of the image, or not that of the result because of `trim`
+ * @returns undefined if the header does not state the size of the image, or not that of the result
+ *   because of `trim`
  */
 export function estimateDiskBytes(job: ConversionJob, inputBytes: number): number | undefined {
   const { image, options, decoder, programs } = job;
@@ -169,13 +190,18 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
 /** Samples per pixel of a file that is compared: three colours and alpha. */
 const COMPARED_BYTES_PER_PIXEL = 4;
 
-/** Returns the bytes of what is compared, of its decoded PNG, and of the strips of a large image. */
+/**
+ * Returns the bytes of what is compared, of its decoded PNG, and of the strips of a large image.
+ */
 function estimateCompared(job: ConversionJob, pixels: number): number {
   const shown = stripsOf(job) ? MAX_WHOLE_PIXELS : pixels;
   return shown * (2 * COMPARED_BYTES_PER_PIXEL + PNG_BYTES_PER_PIXEL + KEPT_BYTES_PER_PIXEL);
 }
 
-/** Bytes of metadata, besides a multiple of the input, that tools may unpack and copy to intermediate files. */
+/**
+ * Bytes of metadata, besides a multiple of the input, that tools may unpack and copy to
+ * intermediate files.
+ */
 const MAX_METADATA_BYTES = 16 * 1024 ** 2;
 
 /** Disk space of a conversion, in bytes. */
@@ -183,8 +209,9 @@ export interface DiskBytes {
   /** What is reserved for it. */
   readonly reserved: number;
   /**
-   * Maximum bytes of all files in its folder: what is reserved for it, and metadata. If its size is not known, several files can be as
-   * large as `maxToolFileBytes`: the decoded image, its frames and the result.
+   * Maximum bytes of all files in its folder: what is reserved for it, and metadata. If its size is
+   * not known, several files can be as large as `maxToolFileBytes`: the decoded image, its frames
+   * and the result.
    */
   readonly folder: number;
 }
@@ -202,7 +229,10 @@ export function sumDiskBytes(jobs: readonly ConversionJob[], inputBytes: number,
   return { reserved, folder };
 }
 
-/** Returns the size of the raster image. For a PDF of an SVG, which has no pixels, it is the size of a PNG. */
+/**
+ * Returns the size of the raster image. For a PDF of an SVG, which has no pixels, it is the size of
+ * a PNG.
+ */
 function rasterSize(job: ConversionJob): Size {
   const { options } = job;
   return peakRasterSize(options.format === 'pdf' ? { ...job, options: { ...options, format: 'png' } } : job);
@@ -214,7 +244,10 @@ function decodedPixels(job: ConversionJob): number {
   return countPixels([rasterSize(job)]) * frames || countPixels(countedPages(job));
 }
 
-/** Returns the pixels of the result, upright or rotated, whichever is more: not every header states the orientation. */
+/**
+ * Returns the pixels of the result, upright or rotated, whichever is more: not every header states
+ * the orientation.
+ */
 function resultPixels(job: ConversionJob): number {
   const { image, fittings } = job;
   const { width = 0, height = 0 } = image;

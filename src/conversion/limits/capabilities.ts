@@ -1,6 +1,7 @@
 /**
- * @module Determines which conversions work with the tools that were found, and what is missing for the others. Selects the formats
- * of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`, and the tools and rights that they need.
+ * @module Determines which conversions work with the tools that were found, and what is missing for
+ * the others. Selects the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`, and the tools and rights
+ * that they need.
  */
 
 import type { Grant } from '../../process/policy.ts';
@@ -53,15 +54,20 @@ export interface Capabilities {
 }
 
 /**
- * Oldest version of ImageMagick with which this project has tested `-alpha off-if-opaque`. Early releases of ImageMagick 7 do
- * not have it.
+ * Oldest version of ImageMagick with which this project has tested `-alpha off-if-opaque`. Early
+ * releases of ImageMagick 7 do not have it.
  */
 const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
 
-/** libjxl 0.7 states 8 bits for every alpha channel (https://github.com/libjxl/libjxl/pull/1786). */
+/**
+ * libjxl 0.7 states 8 bits for every alpha channel (https://github.com/libjxl/libjxl/pull/1786).
+ */
 const STATES_DEEP_ALPHA_SINCE = '0.8';
 
-/** Oldest version of librsvg with which the features were tried that `images/svg/features.ts` calls new. */
+/**
+ * Oldest version of librsvg with which the features were tried that `images/svg/features.ts` calls
+ * new.
+ */
 const DRAWS_NEW_FEATURES_SINCE = '2.60';
 
 /** Returns the properties of the tools that plans depend on. */
@@ -151,7 +157,9 @@ const listNamed = <T>(types: 'all' | readonly T[]): readonly T[] => (types === '
 
 const installAdvice = (debianPackage: string): string => `On Debian: apt install ${debianPackage}`;
 
-/** Returns the tools that standard conversions need and that were not found, except refused ones. */
+/**
+ * Returns the tools that standard conversions need and that were not found, except refused ones.
+ */
 function missingTools(toolchain: Toolchain, refused: ReadonlyMap<ToolName, string>): Problem[] {
   const needs = toolchain.magick?.major === 6 ? ['standard', 'magick-6'] : ['standard'];
   return TOOL_NAMES.filter((name) => !toolchain[name] && !refused.has(name)).flatMap((name) => {
@@ -181,7 +189,10 @@ function missingCoder(magick: Magick, verb: 'read' | 'write', coder: string): Pr
 /** The formats that the operator enables. `all` means all that work on this machine. */
 export type ExtraSettings = Pick<Config, 'EXTRA_INPUTS' | 'EXTRA_OUTPUTS'>;
 
-/** Returns the extra types that the settings enable, including types that do not work on this machine. */
+/**
+ * Returns the extra types that the settings enable, including types that do not work on this
+ * machine.
+ */
 function extraTypes({ EXTRA_INPUTS, EXTRA_OUTPUTS }: ExtraSettings) {
   return {
     inputs: EXTRA_INPUTS === 'all' ? EXTRA_INPUT_TYPES : EXTRA_INPUTS,
@@ -218,8 +229,9 @@ const codersWritten = (types: readonly OutputType[]): string[] =>
   types.flatMap((type) => [OUTPUTS[type].coder, OUTPUTS[type].innerCoder ?? []].flat());
 
 /**
- * Returns the coders that the fork server of ImageMagick loads before its first job: those of the outputs. Each library makes
- * each fork slower, so jobs that read TIFF or AVIF load the many libraries of these coders themselves (`bench/README.md`).
+ * Returns the coders that the fork server of ImageMagick loads before its first job: those of the
+ * outputs. Each library makes each fork slower, so jobs that read TIFF or AVIF load the many
+ * libraries of these coders themselves (`bench/README.md`).
  */
 export const preparedCoders = (outputs: readonly OutputType[]): string[] => [
   ...new Set(codersWritten(outputs)),

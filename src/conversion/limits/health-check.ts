@@ -13,13 +13,16 @@ type HealthWorkspaces = Pick<Workspaces, 'use' | 'hasSpace'>;
 
 /** Time after which a result is out of date, in milliseconds. */
 const CACHE_TTL_MS = 10_000;
-/** Time after which a failure is out of date, in milliseconds. It is short, so that recovery shows at once. */
+/**
+ * Time after which a failure is out of date, in milliseconds. It is short, so that recovery shows
+ * at once.
+ */
 const FAILURE_TTL_MS = 1_000;
 
 /**
- * Creates a function that returns whether conversions work. It returns the last result at once. If that is out of date,
- * it starts a check in the background for later calls, so frequent calls cost one conversion in 10 s, or in 1 s while
- * conversions fail.
+ * Creates a function that returns whether conversions work. It returns the last result at once. If
+ * that is out of date, it starts a check in the background for later calls, so frequent calls cost
+ * one conversion in 10 s, or in 1 s while conversions fail.
  *
  * @param now monotonic clock in milliseconds
  */

@@ -1,10 +1,11 @@
 /**
- * @module Chooses the part that `cover` keeps with `position=attention`. The image is reduced to 32 × 32 pixels. Each gets a
- * score: its edges, its likeness to skin, and how red it is. The scores are blurred by the size of the part, whose centre is put at the
- * maximum.
+ * @module Chooses the part that `cover` keeps with `position=attention`. The image is reduced to 32
+ * × 32 pixels. Each gets a score: its edges, its likeness to skin, and how red it is. The scores
+ * are blurred by the size of the part, whose centre is put at the maximum.
  *
  * The method and its constants are those of vips_smartcrop with VIPS_INTERESTING_ATTENTION
- * (https://github.com/libvips/libvips/blob/master/libvips/conversion/smartcrop.c). Its skin tone is that of smartcrop.js.
+ * (https://github.com/libvips/libvips/blob/master/libvips/conversion/smartcrop.c). Its skin tone is
+ * that of smartcrop.js.
  */
 import { readFile, rm } from 'node:fs/promises';
 import { checkResult } from '../output/result.ts';
@@ -40,8 +41,8 @@ export const ATTENTION: Measurement<Uint8Array> = {
 };
 
 /**
- * Derives the job that writes the reduced image: the first frame or page, upright, in sRGB, on black, so that transparent pixels do not
- * count.
+ * Derives the job that writes the reduced image: the first frame or page, upright, in sRGB, on
+ * black, so that transparent pixels do not count.
  */
 function createReducingJob({
   image,

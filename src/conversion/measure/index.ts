@@ -1,4 +1,7 @@
-/** @module What tools must find out about an image before its results can be planned, because no header states it. */
+/**
+ * @module What tools must find out about an image before its results can be planned, because no
+ * header states it.
+ */
 
 import type { RunningConversion } from '../context.ts';
 import { admitTogether, checkLimits } from '../limits/admit.ts';
@@ -16,7 +19,8 @@ type Jobs = readonly Attempt<ConversionJob>[];
 /**
  * Measures what the results depend on, and plans those again for which something was found.
  *
- * @throws {ServiceError} that names the file or its watermark, or the first error of a result; see {@link attemptEach}
+ * @throws {ServiceError} that names the file or its watermark, or the first error of a result; see
+ *   {@link attemptEach}
  */
 export async function measure(
   planned: readonly Attempt<PlannedJob>[],

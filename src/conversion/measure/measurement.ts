@@ -3,14 +3,20 @@
 import type { RunningConversion } from '../context.ts';
 import type { ConversionJob, Measured, PlannedJob } from '../plan/types.ts';
 
-/** Something that no header states and on which the plan of a result can depend, and how tools find it out. */
+/**
+ * Something that no header states and on which the plan of a result can depend, and how tools find
+ * it out.
+ */
 export interface Measurement<T> {
   /**
-   * Whether an error is that of one result, which can be skipped. Then the image can be repaired after it. Otherwise, it is that of the
-   * file.
+   * Whether an error is that of one result, which can be skipped. Then the image can be repaired
+   * after it. Otherwise, it is that of the file.
    */
   readonly isOfResult: boolean;
-  /** Returns the job with the commands that find it out; undefined if it is known, or if the result does not depend on it. */
+  /**
+   * Returns the job with the commands that find it out; undefined if it is known, or if the result
+   * does not depend on it.
+   */
   plan(job: ConversionJob): PlannedJob | undefined;
   /**
    * Runs the commands, once for all results that have the same.

@@ -1,4 +1,7 @@
-/** @module The sizes of a watermark, which is converted to PNG at the size at which it is put on each picture. */
+/**
+ * @module The sizes of a watermark, which is converted to PNG at the size at which it is put on
+ * each picture.
+ */
 import { constants } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,8 +22,8 @@ import { moveOut, runSteps, withRepair } from '../steps/run-steps.ts';
 import { DECODED } from './decode-first.ts';
 
 /**
- * Makes the watermark of a result, at the size for each frame or page, in the folder of the picture. The time limit is that of the
- * picture.
+ * Makes the watermark of a result, at the size for each frame or page, in the folder of the
+ * picture. The time limit is that of the picture.
  *
  * @returns the sizes of the watermarks, in the order of `watermarkBoxes`
  * @throws {ServiceError} that names the watermark
@@ -45,7 +48,8 @@ async function makeInBox(
 ): Promise<Size> {
   if (box.enlarge) return make(box);
   const { width = Number.POSITIVE_INFINITY } = box;
-  // A text of 1000 points at 1200 dpi takes 10 s at its own size. In the box, it is seen to be smaller than that.
+  // A text of 1000 points at 1200 dpi takes 10 s at its own size. In the box, it is seen to be
+  // smaller than that.
   if (place && 'minWidth' in place && Math.max(place.minWidth, place.height) > width) {
     const fitted = await make(box);
     if (fitted.height < place.height) return fitted;
@@ -55,7 +59,9 @@ async function makeInBox(
   return own.width <= width ? own : make(box);
 }
 
-/** The image is converted in a folder of its own, which is removed. A repair changes a copy of it. */
+/**
+ * The image is converted in a folder of its own, which is removed. A repair changes a copy of it.
+ */
 async function makeWatermark(box: WatermarkBox, target: string, picture: RunningConversion): Promise<Size> {
   const { client, folder: pictureFolder, watermark } = picture.source;
   const { path, type, sha256 } = watermark as WatermarkFile;

@@ -1,6 +1,6 @@
 /**
- * @module Measures what `trim` keeps: the smallest area with all pixels that differ from the top left corner. It then takes the place of
- * `crop`.
+ * @module Measures what `trim` keeps: the smallest area with all pixels that differ from the top
+ * left corner. It then takes the place of `crop`.
  */
 import { join } from 'node:path';
 import { workFiles } from '../../files/workspace.ts';
@@ -45,9 +45,11 @@ export const TRIMMED: Measurement<string> = {
 };
 
 /**
- * Derives the job that shows what is trimmed: the image before the resize, or an SVG at the size that it would have without `trim`.
+ * Derives the job that shows what is trimmed: the image before the resize, or an SVG at the size
+ * that it would have without `trim`.
  *
- * @returns undefined if nothing is to be trimmed, if it has been measured, or if the size is not known
+ * @returns undefined if nothing is to be trimmed, if it has been measured, or if the size is not
+ *   known
  */
 function createTrimJob(job: ConversionJob): ConversionJob | undefined {
   const { image, options, measured, tools, suffix, fittings } = job;
@@ -60,9 +62,10 @@ function createTrimJob(job: ConversionJob): ConversionJob | undefined {
 }
 
 /**
- * Returns arguments that print the area of each frame or page. ImageMagick compares the left and the top with the top left corner, but
- * the right and the bottom with their own corners. So each image gets a border of one pixel of the first one's colour. Four strips take
- * a third of the time of a canvas below the image.
+ * Returns arguments that print the area of each frame or page. ImageMagick compares the left and
+ * the top with the top left corner, but the right and the bottom with their own corners. So each
+ * image gets a border of one pixel of the first one's colour. Four strips take a third of the time
+ * of a canvas below the image.
  */
 function measureTrim({ options, fittings }: ConversionJob): string[] {
   const measured = fittings.flatMap(({ result }, at) => {
@@ -87,7 +90,8 @@ const fillWithCorner = (size: string, offset: string): string[] =>
 const PRINTED = /^trim: (\d+)x(\d+)\+(\d+)\+(\d+)$/gm;
 
 /**
- * Returns the area that is kept of each page, or of all frames, in pixels of the upright image. Undefined for an image of one colour.
+ * Returns the area that is kept of each page, or of all frames, in pixels of the upright image.
+ * Undefined for an image of one colour.
  *
  * @param printed output of the commands of a {@link createTrimJob}
  * @returns undefined if an area is missing

@@ -1,6 +1,6 @@
 /**
- * @module Checks the file that the tools have written, corrects its metadata, and collects the notes of a result from the output of
- * the tools.
+ * @module Checks the file that the tools have written, corrects its metadata, and collects the
+ * notes of a result from the output of the tools.
  */
 import { closeSync, constants, fstatSync, opendirSync, openSync, readSync } from 'node:fs';
 import { join, parse } from 'node:path';
@@ -76,10 +76,12 @@ export async function checkResult(
 }
 
 /**
- * Moves the result out of the folder. A valid result is a single file with the expected name and the signature of its format.
+ * Moves the result out of the folder. A valid result is a single file with the expected name and
+ * the signature of its format.
  *
- * The result is moved because a tool could replace a file in its folder after the check. No tool can access a path
- * beside the folder, so the file need not stay open until it is sent. A large batch would need too many descriptors.
+ * The result is moved because a tool could replace a file in its folder after the check. No tool
+ * can access a path beside the folder, so the file need not stay open until it is sent. A large
+ * batch would need too many descriptors.
  */
 async function moveOutput(source: OutputContext, job: ConversionJob): Promise<CheckedResult> {
   const { options, suffix } = job;
@@ -121,7 +123,10 @@ function resultPath({ folder }: OutputContext, { options, suffix, search }: Conv
   return `${folder}${suffix && `.${suffix}`}${encode}.${options.format}`;
 }
 
-/** Number of names that are read in this thread. Others are read in another thread: a hostile tool can write any number of files. */
+/**
+ * Number of names that are read in this thread. Others are read in another thread: a hostile tool
+ * can write any number of files.
+ */
 const MAX_NAMES_AT_ONCE = 64;
 /** Number of outputs after which the search ends. */
 const MAX_OUTPUTS = 3;
@@ -143,9 +148,11 @@ async function findOutputs(folder: string, start: string): Promise<string[]> {
 }
 
 /**
- * Returns the size of a file in bytes. Synchronous: the file is in the page cache, because it has just been written.
+ * Returns the size of a file in bytes. Synchronous: the file is in the page cache, because it has
+ * just been written.
  *
- * @returns undefined if it is not a regular file with the first and last bytes of the format, or has other hard links
+ * @returns undefined if it is not a regular file with the first and last bytes of the format, or
+ *   has other hard links
  */
 function checkedSize(path: string, { signature, ending = [] }: OutputFormat): number | undefined {
   // Does not follow a link, and does not wait for the writer of a pipe.
@@ -170,10 +177,15 @@ function checkedSize(path: string, { signature, ending = [] }: OutputFormat): nu
 
 /** Line that a plan makes ImageMagick print for an image with transparency. */
 const TRANSPARENT = /^opaque: false/im;
-/** Line that a plan makes ImageMagick print for an image with partial transparency: a number above 0. */
+/**
+ * Line that a plan makes ImageMagick print for an image with partial transparency: a number above
+ * 0.
+ */
 const HALF_TRANSPARENT = /^half transparent: (?!0(?:\.0*)?$)\d/im;
 
-/** Line that a plan makes ImageMagick print for an animation: the number of frames that it has read. */
+/**
+ * Line that a plan makes ImageMagick print for an animation: the number of frames that it has read.
+ */
 const FRAMES_READ = /^frames: (\d+)$/m;
 
 /** Checks that ImageMagick has read all frames of an animation, if it has printed how many. */
@@ -187,7 +199,8 @@ function assertAllFramesRead({ animation }: ImageInfo, stdout: string, source: O
 /**
  * Collects the notes of a result, from its plan and from the output of the tools that succeeded.
  *
- * If a tool reported an error in the colour profile, it did not use it, and the colours were not converted.
+ * If a tool reported an error in the colour profile, it did not use it, and the colours were not
+ * converted.
  *
  * @param kept whether the result has all metadata that it should keep
  * @param others notes about the quality and the bytes
@@ -228,7 +241,10 @@ export async function inspectResult(path: string, format: OutputType): Promise<I
   return type && inspect(path, type);
 }
 
-/** Returns whether the result has all metadata that it should keep. Its plan states whether it has the copyright. */
+/**
+ * Returns whether the result has all metadata that it should keep. Its plan states whether it has
+ * the copyright.
+ */
 export function keptMetadata(
   { metadata = [] }: ImageInfo,
   result: ImageInfo | undefined,
@@ -257,7 +273,8 @@ export async function compareRevealed(
 }
 
 /**
- * Appends the metadata of a PNG to a JPEG XL, if that does not contain it: cjxl 0.7, the version of Debian 12, drops it.
+ * Appends the metadata of a PNG to a JPEG XL, if that does not contain it: cjxl 0.7, the version of
+ * Debian 12, drops it.
  *
  * @param png path of the PNG that was encoded
  */
@@ -271,7 +288,9 @@ async function addJxlMetadata(result: CheckedResult, png: string): Promise<Check
   return { ...result, bytes };
 }
 
-/** Copies the profile and the metadata of a PNG that was encoded to its result: pngquant drops them. */
+/**
+ * Copies the profile and the metadata of a PNG that was encoded to its result: pngquant drops them.
+ */
 async function copyMetadata(png: string, result: CheckedResult): Promise<CheckedResult> {
   const edits = await pngMetadataEdits(png).catch((error): Edit[] => {
     if (isNoFile(error)) return [];

@@ -1,4 +1,7 @@
-/** @module Parses the messages of tools, and translates failures of tools into errors for the client. */
+/**
+ * @module Parses the messages of tools, and translates failures of tools into errors for the
+ * client.
+ */
 
 import { isNearlyFull } from '../../files/workspace.ts';
 import type { KindRow } from '../../images/kinds.ts';
@@ -17,7 +20,8 @@ import type { ConversionInput } from '../context.ts';
 type ErrorSubject = Pick<ConversionInput, 'type' | 'label'>;
 
 /**
- * ImageMagick's message that its policy forbids an operation. The name of a colour profile is too short to imitate it.
+ * ImageMagick's message that its policy forbids an operation. The name of a colour profile is too
+ * short to imitate it.
  */
 const DENIED = /^attempt to perform an operation not allowed by the security policy .* @ error\//;
 
@@ -25,10 +29,12 @@ const DENIED = /^attempt to perform an operation not allowed by the security pol
 type Limit = 'time' | 'disk' | 'pixels' | 'side';
 
 /**
- * Messages of the tools about an exceeded limit; the first limit with a match counts. The messages of other tools are not parsed.
+ * Messages of the tools about an exceeded limit; the first limit with a match counts. The messages
+ * of other tools are not parsed.
  *
- * Those of ImageMagick are identified by text and source file. Without its `locale.xml`, it prints the tag of a reason, such as
- * `TimeLimitExceeded`. rsvg-convert quotes names from an SVG only after "Error reading SVG", and without line breaks.
+ * Those of ImageMagick are identified by text and source file. Without its `locale.xml`, it prints
+ * the tag of a reason, such as `TimeLimitExceeded`. rsvg-convert quotes names from an SVG only
+ * after "Error reading SVG", and without line breaks.
  */
 const LIMIT_MESSAGES: Readonly<Partial<Record<ToolName, Partial<Record<Limit, readonly RegExp[]>>>>> = {
   magick: {
@@ -66,7 +72,8 @@ const DRAWING_LIMIT = /^The resulting image would be larger than (\d+) pixels on
 
 /** Finds the exceeded limit in the messages of a failed tool. */
 function exceededLimit(tool: ToolName, { stderr, signal }: CommandError): Limit | undefined {
-  // It prints a message for every failure except that of writing the result. A crash has no message, either.
+  // It prints a message for every failure except that of writing the result. A crash has no
+  // message, either.
   if (tool === 'img2webp' && stderr === '' && signal === undefined) return 'disk';
   const texts = tool === 'magick' ? trustedMessagesIn(stderr) : [stderr];
   const found = Object.entries(LIMIT_MESSAGES[tool] ?? {}).find(([, patterns]) =>
@@ -75,11 +82,17 @@ function exceededLimit(tool: ToolName, { stderr, signal }: CommandError): Limit 
   return found?.[0] as Limit | undefined;
 }
 
-/** How a tool exits after exceeding RLIMIT_FSIZE: killed by SIGXFSZ, or ImageMagick with the number of that signal. */
+/**
+ * How a tool exits after exceeding RLIMIT_FSIZE: killed by SIGXFSZ, or ImageMagick with the number
+ * of that signal.
+ */
 const isFileTooLarge = (tool: ToolName, { signal, exitCode }: CommandError): boolean =>
   signal === 'SIGXFSZ' || (tool === 'magick' && exitCode === 25);
 
-/** ImageMagick's warnings about a JPEG that ends early, and about fax lines of a TIFF that are damaged, which become white. */
+/**
+ * ImageMagick's warnings about a JPEG that ends early, and about fax lines of a TIFF that are
+ * damaged, which become white.
+ */
 const TRUNCATED = new RegExp(
   [
     /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)) .* @ warning\/jpeg\.c\//,
@@ -95,7 +108,9 @@ const PROFILE_ERROR =
 
 const PALETTE_ERROR = /^invalid colormap index .* @ error\/colormap-private\.h\//i;
 
-/** Tools of libjxl, libavif and poppler, which abort without a message when they run out of memory. */
+/**
+ * Tools of libjxl, libavif and poppler, which abort without a message when they run out of memory.
+ */
 const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc', 'pdfinfo', 'pdftocairo'];
 
 /** Messages of pdfinfo about a PDF that needs a password, or is encrypted in another way. */
@@ -106,7 +121,8 @@ const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGI
 const KILLED = 'SIGKILL';
 
 /**
- * Translates a failure into the error for the client. Returns other errors than {@link CommandError} unchanged.
+ * Translates a failure into the error for the client. Returns other errors than
+ * {@link CommandError} unchanged.
  *
  * @param source file that was converted
  * @param limit time limit of the command
@@ -147,7 +163,9 @@ export function translateToolError(
   return serviceErrorFrom(error, 'CORRUPT_IMAGE', label, INPUTS[type].label);
 }
 
-/** Returns whether the machine has no more processes, files or memory at the moment; see errno(3). */
+/**
+ * Returns whether the machine has no more processes, files or memory at the moment; see errno(3).
+ */
 function isShortage(cause: unknown): boolean {
   return ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(
     (cause as NodeJS.ErrnoException | undefined)?.code ?? '',
@@ -155,7 +173,8 @@ function isShortage(cause: unknown): boolean {
 }
 
 /**
- * Checks that the policy has not forbidden a part of the work. The tool can report success, but the image is wrong.
+ * Checks that the policy has not forbidden a part of the work. The tool can report success, but the
+ * image is wrong.
  *
  * @throws {Error} if the policy has forbidden an operation
  */
@@ -167,7 +186,10 @@ function isDenied(stderr: string): boolean {
   return messagesIn(stderr).some((message) => DENIED.test(message));
 }
 
-/** Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` if libraries do not decode a kind of the file. Returns other errors unchanged. */
+/**
+ * Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` if libraries do not decode a kind of
+ * the file. Returns other errors unchanged.
+ */
 export function explainFailure(error: Error, kinds: readonly KindRow[], source: ErrorSubject): Error {
   const kind = kinds.find(({ refused }) => refused === 'on failure');
   if (!kind || !(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE') return error;
@@ -175,8 +197,9 @@ export function explainFailure(error: Error, kinds: readonly KindRow[], source: 
 }
 
 /**
- * Returns `DISK_FULL` instead of `CORRUPT_IMAGE` if the disk of a working folder is full: tools that cannot write report it in many ways,
- * or write a part of a file and report success. Returns other errors unchanged.
+ * Returns `DISK_FULL` instead of `CORRUPT_IMAGE` if the disk of a working folder is full: tools
+ * that cannot write report it in many ways, or write a part of a file and report success. Returns
+ * other errors unchanged.
  */
 export async function explainByDisk(
   error: Error,
@@ -186,7 +209,9 @@ export async function explainByDisk(
   return (await isNearlyFull(folder)) ? serviceErrorFrom(error.cause, 'DISK_FULL') : error;
 }
 
-/** Returns whether a conversion failed because of the colour profile, and can succeed without it. */
+/**
+ * Returns whether a conversion failed because of the colour profile, and can succeed without it.
+ */
 export function isProfileError({ cause }: Error): boolean {
   return cause instanceof CommandError && warningsIn(cause.stderr).hasProfileError;
 }
@@ -198,7 +223,10 @@ export function isPaletteError({ cause }: Error): boolean {
   );
 }
 
-/** Returns what the messages of ImageMagick say about an image that it could convert, or could convert without its profile. */
+/**
+ * Returns what the messages of ImageMagick say about an image that it could convert, or could
+ * convert without its profile.
+ */
 export function warningsIn(stderr: string): {
   readonly isTruncated: boolean;
   readonly hasProfileError: boolean;
@@ -220,8 +248,9 @@ export function invalidOutputError(finding: string, source: ErrorSubject): Servi
 }
 
 /**
- * A message on standard error. ImageMagick 6 and 7 print `program: reason 'object' @ severity/source.c/Function/line.` and
- * quote names from the input, such as the name of a colour profile. A name can have line breaks, so it can contain a whole
+ * A message on standard error. ImageMagick 6 and 7 print
+ * `program: reason 'object' @ severity/source.c/Function/line.` and quote names from the input,
+ * such as the name of a colour profile. A name can have line breaks, so it can contain a whole
  * message.
  */
 const MESSAGE = /^[\w.-]+: (.+ @ (?:warning|error|fatal)\/[\w-]+\.[ch]\/\w+\/\d+\.)$/;
@@ -232,8 +261,9 @@ function messagesIn(stderr: string): string[] {
 }
 
 /**
- * Returns the messages, or none if any line is not a message: a quoted name with line breaks leaves such a line.
- * libpng quotes at most 78 bytes of a name, too few for a complete message that hides the other lines.
+ * Returns the messages, or none if any line is not a message: a quoted name with line breaks leaves
+ * such a line. libpng quotes at most 78 bytes of a name, too few for a complete message that hides
+ * the other lines.
  */
 function trustedMessagesIn(stderr: string): string[] {
   const messages = messagesIn(stderr);
@@ -241,7 +271,9 @@ function trustedMessagesIn(stderr: string): string[] {
   return messages.length === lines.length ? messages : [];
 }
 
-/** Errors of open(2) and read(2) if the path is missing, or is a link, a pipe, a socket or a folder. */
+/**
+ * Errors of open(2) and read(2) if the path is missing, or is a link, a pipe, a socket or a folder.
+ */
 const NO_FILE = ['ENOENT', 'ELOOP', 'ESPIPE', 'ENXIO', 'EISDIR'];
 
 /** Returns whether an error means that a tool has not written the expected file. */

@@ -39,7 +39,8 @@ interface Found {
  * Writes a PDF.
  *
  * @returns its bytes
- * @throws {ServiceError} CORRUPT_IMAGE, if a tool has not written a file that it should have written
+ * @throws {ServiceError} CORRUPT_IMAGE, if a tool has not written a file that it should have
+ *   written
  */
 export async function writeDocument(path: string, document: Document): Promise<number> {
   const { job, printed } = document;

@@ -1,6 +1,6 @@
 /**
- * @module Converts colours and transparency to those that the result can hold. An image that loses its profile is converted
- * to sRGB, because its colours would change otherwise. Pure.
+ * @module Converts colours and transparency to those that the result can hold. An image that loses
+ * its profile is converted to sRGB, because its colours would change otherwise. Pure.
  */
 
 import { type ColourTablesFile, differsFromSrgb, type Page } from '../../images/image-info.ts';
@@ -19,7 +19,10 @@ export function rgbToSrgb(job: ConversionJob): string[] {
   return job.image.cmyk || pagesDiffer(job) ? [] : toSrgb(job);
 }
 
-/** Returns a function that returns the arguments to convert a page while it is read, if the pages differ in their colours. */
+/**
+ * Returns a function that returns the arguments to convert a page while it is read, if the pages
+ * differ in their colours.
+ */
 export function pageToSrgb(job: ConversionJob): (page: Page) => readonly string[] {
   if (!pagesDiffer(job)) return () => [];
   const isExact = isExactTransform(job);
@@ -66,14 +69,16 @@ export const colourKind = ({ cmyk = false, lab = false, profile }: Page): string
 const pagesDiffer = ({ colourPages }: ConversionJob): boolean => colourPages.size > 1;
 
 /**
- * Maximum number of pixels for which exact colour conversion is faster. The other way first makes a table, which takes 20 ms. Per
- * pixel, it is three times as fast: 3 megapixels take 0.1 instead of 0.3 s.
+ * Maximum number of pixels for which exact colour conversion is faster. The other way first makes a
+ * table, which takes 20 ms. Per pixel, it is three times as fast: 3 megapixels take 0.1 instead of
+ * 0.3 s.
  */
 const MAX_EXACT_PIXELS = 250_000;
 
 /**
- * Returns whether colours are converted exactly, instead of with a table of 16-bit values. The table has errors of up to 7 of 255
- * at the edge of sRGB. That is visible in a drawing, so a PNG is always converted exactly.
+ * Returns whether colours are converted exactly, instead of with a table of 16-bit values. The
+ * table has errors of up to 7 of 255 at the edge of sRGB. That is visible in a drawing, so a PNG is
+ * always converted exactly.
  */
 function isExactTransform({ image, fittings }: ConversionJob): boolean {
   if (!differsFromSrgb(image.profile)) return false;
@@ -84,10 +89,16 @@ function isExactTransform({ image, fittings }: ConversionJob): boolean {
 const countPixels = (fittings: ConversionJob['fittings']): number =>
   fittings.reduce((sum, { resized }) => sum + resized.width * resized.height, 0);
 
-/** Minimum number of pixels for which tables are faster than a profile: they take 20 ms before the first pixel. */
+/**
+ * Minimum number of pixels for which tables are faster than a profile: they take 20 ms before the
+ * first pixel.
+ */
 const MIN_TABLE_PIXELS = 100_000;
 
-/** Returns the tables that convert a picture to sRGB faster than its profile does. Several frames would need tables for each. */
+/**
+ * Returns the tables that convert a picture to sRGB faster than its profile does. Several frames
+ * would need tables for each.
+ */
 function tablesFor({ image, fittings, frameCount }: ConversionJob): ColourTablesFile | undefined {
   const isFaster = frameCount === 1 && countPixels(fittings) >= MIN_TABLE_PIXELS;
   return isFaster && differsFromSrgb(image.profile) ? image.colourTables : undefined;
@@ -97,7 +108,8 @@ function tablesFor({ image, fittings, frameCount }: ConversionJob): ColourTables
 function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
   const { type, cmyk, lab, profile, profileFile, declaredColour } = job.image;
   if (job.isPassthrough) return [];
-  // Declared colours take precedence over an embedded profile. That of a JPEG is external because ImageMagick would misread it.
+  // Declared colours take precedence over an embedded profile. That of a JPEG is external because
+  // ImageMagick would misread it.
   const replaced = declaredColour || type === 'jpg' ? ['+profile', 'icc'] : [];
   // Selects how ImageMagick 7 converts colours.
   const transform = ['-define', `profile:highres-transform=${exact}`];
@@ -132,9 +144,10 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
 }
 
 /**
- * Returns whether the image is converted to sRGB, as for an option with the effect `colours` and for a watermark. Unless its metadata
- * is removed, it keeps its profile and pixels if the result can hold them and the tools find the profile. An HDR image never keeps
- * its profile, which is not a colour space but a mapping to a standard dynamic range.
+ * Returns whether the image is converted to sRGB, as for an option with the effect `colours` and
+ * for a watermark. Unless its metadata is removed, it keeps its profile and pixels if the result
+ * can hold them and the tools find the profile. An HDR image never keeps its profile, which is not
+ * a colour space but a mapping to a standard dynamic range.
  */
 function convertsToSrgb({ image, options, programs }: ConversionJob): boolean {
   const { cmyk, lab, profile, externalProfile, animation, declaredColour } = image;
@@ -153,7 +166,10 @@ function convertsToSrgb({ image, options, programs }: ConversionJob): boolean {
   );
 }
 
-/** Returns whether the result has only greys, as a profile of greys requires. The profile of declared colours is not of greys. */
+/**
+ * Returns whether the result has only greys, as a profile of greys requires. The profile of
+ * declared colours is not of greys.
+ */
 function holdsGreys({ image, options }: Pick<ConversionJob, 'image' | 'options'>): boolean {
   return OUTPUTS[options.format].greys && !image.declaredColour && !showsBackground(options);
 }
@@ -165,8 +181,8 @@ function showsBackground(options: ConversionJob['options']): boolean {
 }
 
 /**
- * Declares greys to be colours if the image gets a background. Otherwise, ImageMagick 6 brightens them beside a coloured border,
- * and both versions turn a colour behind the image into a grey.
+ * Declares greys to be colours if the image gets a background. Otherwise, ImageMagick 6 brightens
+ * them beside a coloured border, and both versions turn a colour behind the image into a grey.
  */
 export function greysToColours(job: ConversionJob): string[] {
   const staysCmyk = job.image.cmyk && !convertsToSrgb(job);
@@ -196,7 +212,10 @@ export const explainFlattening: Sentence = (job) =>
     ? `transparent parts get the colour ${job.options.background ?? '#ffffff'}`
     : undefined;
 
-/** Prints whether each frame is opaque. For a list, ImageMagick would print it of the first frame only. */
+/**
+ * Prints whether each frame is opaque. For a list, ImageMagick would print it of the first frame
+ * only.
+ */
 function printOpaque(job: ConversionJob): string[] {
   const print = ['-print', OPAQUE];
   const count = job.frameCount;
@@ -205,17 +224,22 @@ function printOpaque(job: ConversionJob): string[] {
   return frames.flatMap((at) => ['(', '-clone', at, ...print, '+delete', ')']);
 }
 
-/** Number of frames that are measured together. Their copies are in memory, and the number of arguments is limited. */
+/**
+ * Number of frames that are measured together. Their copies are in memory, and the number of
+ * arguments is limited.
+ */
 const FRAMES_PER_MEASUREMENT = 8;
 
 /**
- * Prints the maximum of 4a(1 − a) for outputs with binary transparency. It exceeds 0 if any alpha is neither 0 nor 1.
- * Runs before the resize, which makes edges partially transparent. A GIF and a JPEG have no partial transparency.
+ * Prints the maximum of 4a(1 − a) for outputs with binary transparency. It exceeds 0 if any alpha
+ * is neither 0 nor 1. Runs before the resize, which makes edges partially transparent. A GIF and a
+ * JPEG have no partial transparency.
  */
 export function printHalfTransparent(job: ConversionJob): string[] {
   const { image, options } = job;
   if (OUTPUTS[options.format].alpha !== 'binary' || ['gif', 'jpg'].includes(image.type)) return [];
-  // ImageMagick 6 extracts the values of an alpha channel that is off. `set` makes such a channel opaque.
+  // ImageMagick 6 extracts the values of an alpha channel that is off. `set` makes such a channel
+  // opaque.
   const extract = ['-alpha', 'set', '-alpha', 'extract', '-function', 'Polynomial', '-4,4,0'];
   const count = job.frameCount;
   if (count === 1) return ['(', '+clone', ...extract, '-print', HALF_TRANSPARENT, '+delete', ')'];

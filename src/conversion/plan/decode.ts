@@ -1,4 +1,7 @@
-/** @module Arguments that decode an image: which frames or pages to read, corrections of decoder errors, rotation, and `crop`. Pure. */
+/**
+ * @module Arguments that decode an image: which frames or pages to read, corrections of decoder
+ * errors, rotation, and `crop`. Pure.
+ */
 
 import {
   type Area,
@@ -18,7 +21,10 @@ import { SCALED_FILE, words } from './step.ts';
 import { gifDelays, leftOutFrames } from './timing.ts';
 import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, type Sentence } from './types.ts';
 
-/** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
+/**
+ * Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged
+ * frame of a WebP.
+ */
 const FRAMES_READ = 'frames: %n\\n';
 
 /** Reads the input. Always names the coder, so that ImageMagick never detects the type itself. */
@@ -68,7 +74,10 @@ function explainFrames(job: ConversionJob, frames: number): string {
   return `${frames - leftOut} of ${frames} frames, because a GIF shows each for at least 20 ms`;
 }
 
-/** Reads an area of a JPEG 2000. Without it, ImageMagick reads from the origin of the grid, and cuts the image off. */
+/**
+ * Reads an area of a JPEG 2000. Without it, ImageMagick reads from the origin of the grid, and cuts
+ * the image off.
+ */
 function decodeArea(file: string, area: Area): string[] {
   return ['-extract', formatGeometry(area, area), file, '+extract'];
 }
@@ -85,7 +94,10 @@ function decodeRasterized(job: ConversionJob, rasterized: readonly string[]): st
   return [...frames, '-loop', String(loopCount)];
 }
 
-/** Reads adjacent pages that need the same corrections together, and corrects them before the next group is read. */
+/**
+ * Reads adjacent pages that need the same corrections together, and corrects them before the next
+ * group is read.
+ */
 function decodePages(pages: readonly Page[], repairsFor: (page: Page, at: number) => string[]): string[] {
   const groups: { numbers: number[]; repairs: readonly string[] }[] = [];
   for (const [at, page] of pages.entries()) {
@@ -107,12 +119,15 @@ function inTurn(reads: readonly string[][]): string[] {
   return reads.flatMap((read) => (isAlone(read) ? read : ['(', ...read, ')']));
 }
 
-/** Divides premultiplied colours by alpha. The division turns alpha off, so it is activated again. */
+/**
+ * Divides premultiplied colours by alpha. The division turns alpha off, so it is activated again.
+ */
 const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
 
 /**
- * Converts YCbCr of ITU-R BT.601 with a matrix of red, green, blue, black, alpha and an offset. The profile of the file, which
- * `-colorspace` would remove, describes the RGB colours. Other operations would take the values for RGB.
+ * Converts YCbCr of ITU-R BT.601 with a matrix of red, green, blue, black, alpha and an offset. The
+ * profile of the file, which `-colorspace` would remove, describes the RGB colours. Other
+ * operations would take the values for RGB.
  */
 const YCC_TO_RGB = [
   ...words('-set colorspace sRGB -color-matrix'),
@@ -127,15 +142,17 @@ const YCC_TO_RGB = [
 ];
 
 /**
- * Works around errors of ImageMagick's TIFF decoder: converts YCbCr, expands palettes to true colour, inverts 2- and 4-bit greys, and
- * undoes the partial orientation of JPEG-compressed pages. Ignores an orientation in XMP. Rotates the page as in `orient`.
+ * Works around errors of ImageMagick's TIFF decoder: converts YCbCr, expands palettes to true
+ * colour, inverts 2- and 4-bit greys, and undoes the partial orientation of JPEG-compressed pages.
+ * Ignores an orientation in XMP. Rotates the page as in `orient`.
  */
 function repairPage(page: Page, turn: Orientation): string[] {
   const { trueColour, ycc, paletteKind, inverted, unusedSamples, premultiplied } = page;
   const { mirroredFor = UPRIGHT, orientation = UPRIGHT } = page;
   const repairs = [
     ...(ycc ? YCC_TO_RGB : []),
-    // Expands palettes, which ImageMagick also uses for greys. Black and white are right without: 8 megapixels take 100 ms.
+    // Expands palettes, which ImageMagick also uses for greys. Black and white are right without: 8
+    // megapixels take 100 ms.
     ...(trueColour || paletteKind === 'bilevel' ? [] : ['-evaluate', 'add', '0']),
     ...(inverted ? ['-channel', 'RGB', '-negate', '+channel'] : []), // not alpha
     ...(unusedSamples ? ['-alpha', 'off'] : []),
@@ -145,7 +162,10 @@ function repairPage(page: Page, turn: Orientation): string[] {
   return [...repairs, ...autoOrient(combineOrientations(orientation, turn))];
 }
 
-/** Arguments that undo the part of an orientation that libtiff has applied, in TIFFReadRGBAImageOriented. */
+/**
+ * Arguments that undo the part of an orientation that libtiff has applied, in
+ * TIFFReadRGBAImageOriented.
+ */
 const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>> = {
   2: ['-flop'],
   3: ['-rotate', '180'],
@@ -156,8 +176,8 @@ const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>
 };
 
 /**
- * Expands every frame to the whole canvas. A stored frame can hold only the changed area, and the first frame can be
- * smaller than the canvas.
+ * Expands every frame to the whole canvas. A stored frame can hold only the changed area, and the
+ * first frame can be smaller than the canvas.
  */
 export function coalesceFrames(job: ConversionJob): string[] {
   const { image, tools, rasterized } = job;
@@ -175,13 +195,16 @@ export function coalesceFrames(job: ConversionJob): string[] {
 export const isOpaqueAnimation = ({ image, keepsAllFrames, options }: ConversionJob): boolean =>
   keepsAllFrames && options.format === 'webp' && image.animation?.opaque === true;
 
-/** Returns whether a still image or the only frame in use covers the canvas and is opaque. The decoder may still add alpha. */
+/**
+ * Returns whether a still image or the only frame in use covers the canvas and is opaque. The
+ * decoder may still add alpha.
+ */
 export const isOpaqueStill = ({ image, keepsAllFrames }: ConversionJob): boolean =>
   image.opaque === true || (!keepsAllFrames && image.animation?.opaque === true);
 
 /**
- * Sets the GIF disposal method `Previous` if a frame can uncover transparent pixels, because it replaces or clears
- * earlier frames. It is the only method that all viewers handle alike here.
+ * Sets the GIF disposal method `Previous` if a frame can uncover transparent pixels, because it
+ * replaces or clears earlier frames. It is the only method that all viewers handle alike here.
  */
 function disposePrevious({ image: { animation }, options }: ConversionJob): string[] {
   const uncovers =
@@ -190,7 +213,10 @@ function disposePrevious({ image: { animation }, options }: ConversionJob): stri
   return uncovers && options.format === 'gif' ? ['-set', 'dispose', 'Previous'] : [];
 }
 
-/** Crops the first frame of a WebP to its area, because ImageMagick reads it with an opaque canvas around it. */
+/**
+ * Crops the first frame of a WebP to its area, because ImageMagick reads it with an opaque canvas
+ * around it.
+ */
 function cropFirstFrame(area: Area | undefined): string[] {
   if (!area) return [];
   const crop = ['-crop', formatGeometry(area, area)];
@@ -198,9 +224,9 @@ function cropFirstFrame(area: Area | undefined): string[] {
 }
 
 /**
- * Sets the delay of each frame if a WebP has delays that are not whole hundredths of a second, to which ImageMagick
- * rounds them. A WebP gets milliseconds. A GIF gets hundredths that add up to the same total duration; the encoder leaves out frames
- * without a delay.
+ * Sets the delay of each frame if a WebP has delays that are not whole hundredths of a second, to
+ * which ImageMagick rounds them. A WebP gets milliseconds. A GIF gets hundredths that add up to the
+ * same total duration; the encoder leaves out frames without a delay.
  */
 function setDelays(job: ConversionJob): string[] {
   const { image, options } = job;
@@ -213,8 +239,8 @@ function setDelays(job: ConversionJob): string[] {
 }
 
 /**
- * Composes the frames of a WebP with their disposal methods. A frame that replaces the pixels under it is duplicated:
- * the first copy clears the area and is deleted afterwards.
+ * Composes the frames of a WebP with their disposal methods. A frame that replaces the pixels under
+ * it is duplicated: the first copy clears the area and is deleted afterwards.
  */
 function composeFrames(frames: readonly FrameDisposal[]): string[] {
   const dropped: number[] = [];
@@ -229,8 +255,9 @@ function composeFrames(frames: readonly FrameDisposal[]): string[] {
 }
 
 /**
- * Ignores the gamma chunk of a PNG, which would shift the colours, and a fourth byte of a BMP that is not alpha. Expands greys of
- * limited range. Converts YCbCr, which later stages would take for RGB.
+ * Ignores the gamma chunk of a PNG, which would shift the colours, and a fourth byte of a BMP that
+ * is not alpha. Expands greys of limited range. Converts YCbCr, which later stages would take for
+ * RGB.
  */
 export function repairColours(job: ConversionJob): string[] {
   const { image, rasterized } = job;
@@ -245,7 +272,8 @@ export function repairColours(job: ConversionJob): string[] {
 }
 
 /**
- * Replaces the missing part of a truncated PNG, which was filled with zeros, as browsers do: by transparent rows.
+ * Replaces the missing part of a truncated PNG, which was filled with zeros, as browsers do: by
+ * transparent rows.
  */
 export function hideMissingPart({ image }: ConversionJob): string[] {
   const { width = 0, height = 0, shownRows } = image;
@@ -275,8 +303,9 @@ const ORIENTATIONS: Readonly<Record<Orientation, string>> = {
 const UPRIGHT = 1;
 
 /**
- * Rotates the image upright. Sets the orientation explicitly, because ImageMagick 6 ignores EXIF in a PNG, and 7 uses
- * XMP, which no viewer does. Resets it afterwards, because it would be written to the output with other metadata.
+ * Rotates the image upright. Sets the orientation explicitly, because ImageMagick 6 ignores EXIF in
+ * a PNG, and 7 uses XMP, which no viewer does. Resets it afterwards, because it would be written to
+ * the output with other metadata.
  */
 function autoOrient(orientation: Orientation = UPRIGHT): string[] {
   const rotate = orientation === UPRIGHT ? [] : ['-orient', ORIENTATIONS[orientation], '-auto-orient'];
@@ -289,8 +318,8 @@ export function cropToAperture({ image: { aperture } }: ConversionJob): string[]
 }
 
 /**
- * Rotates the image upright and as `rotate` and `flip` request, and resets its canvas, which would keep its old size. Frames are
- * upright.
+ * Rotates the image upright and as `rotate` and `flip` request, and resets its canvas, which would
+ * keep its old size. Frames are upright.
  */
 export function orient(job: ConversionJob): string[] {
   const { image, orientation, rasterized } = job;
@@ -311,7 +340,8 @@ export const explainOrientation: Sentence = ({ image, options, keepsAllFrames })
   const { type, orientation = UPRIGHT } = image;
   const { rotate, flip } = options;
   const said = [
-    // HEIF states the rotation and the reflection in properties of the image, and EXIF has no effect.
+    // HEIF states the rotation and the reflection in properties of the image, and EXIF has no
+    // effect.
     orientation !== UPRIGHT &&
       !keepsAllFrames &&
       `turned upright (${isHeif(type) ? 'irot and imir, like ' : ''}EXIF ${orientation})`,

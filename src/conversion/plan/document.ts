@@ -1,6 +1,6 @@
 /**
- * @module Pages of a PDF: how each picture is encoded, and the files that the commands write for it. A PDF contains the bytes of these files
- * as they are; see `src/images/pdf/`. Pure.
+ * @module Pages of a PDF: how each picture is encoded, and the files that the commands write for
+ * it. A PDF contains the bytes of these files as they are; see `src/images/pdf/`. Pure.
  */
 
 import { combineOrientations, type ImageFacts, type Scale, swapsSides } from '../../images/image-info.ts';
@@ -28,7 +28,10 @@ export function planDocument(job: ConversionJob): DocumentPlan | undefined {
 const fileOf = (at: number, what: 'jpg' | 'png' | 'g4' | 'alpha.png'): string =>
   `sheet${SUFFIX}-${at}.${what}`;
 
-/** Returns the pages of a PDF that has pictures. An empty list for another format, and for a PDF of vectors. */
+/**
+ * Returns the pages of a PDF that has pictures. An empty list for another format, and for a PDF of
+ * vectors.
+ */
 export function documentPages(job: ConversionJob): DocumentPage[] {
   const { image, options, frameCount, isEmbedded } = job;
   if (options.format !== 'pdf' || (image.type === 'svg' && staysVector(options))) return [];
@@ -68,10 +71,16 @@ function resolutionOf(job: ConversionJob, at: number): Scale | undefined {
   return resolution && swapsSides(own) ? { x: resolution.y, y: resolution.x } : resolution;
 }
 
-/** Types whose header reliably states that no pixel is transparent. A frame of a GIF can leave a part of the canvas empty. */
+/**
+ * Types whose header reliably states that no pixel is transparent. A frame of a GIF can leave a
+ * part of the canvas empty.
+ */
 const STATING_ALPHA: readonly InputType[] = ['png', 'bmp', 'tiff'];
 
-/** Returns whether a PDF has soft masks: unless a `background` replaces transparency, or no picture can have any. */
+/**
+ * Returns whether a PDF has soft masks: unless a `background` replaces transparency, or no picture
+ * can have any.
+ */
 function mayBeTransparent(job: ConversionJob): boolean {
   const { image, options, pages } = job;
   const { type, pixels, shownRows } = image;
@@ -90,15 +99,24 @@ export const printOpaquePage = (at: number): string[] => ['-print', `page ${at} 
 export const transparentPages = (printed: string): ReadonlySet<number> =>
   new Set(Array.from(printed.matchAll(/^page (\d+) opaque: false/gim), ([, at]) => Number(at)));
 
-/** Side in pixels of the sample whose colours are counted. Its pixels are some of the picture, so that it has no more colours. */
+/**
+ * Side in pixels of the sample whose colours are counted. Its pixels are some of the picture, so
+ * that it has no more colours.
+ */
 const SAMPLE_SIDE = 128;
 
 /** Most colours of a palette. */
 const MAX_COLOURS = 256;
-/** Most greys that are few. Photos in greys have up to 256, too, and are five times as large without loss. */
+/**
+ * Most greys that are few. Photos in greys have up to 256, too, and are five times as large without
+ * loss.
+ */
 const MAX_GREYS = 16;
 
-/** Returns arguments that print the number of colours of a sample of the picture. Counting those of all pixels of a photo takes seconds. */
+/**
+ * Returns arguments that print the number of colours of a sample of the picture. Counting those of
+ * all pixels of a photo takes seconds.
+ */
 export function printSampled({ image }: ConversionJob, { png }: DocumentPage, at: number): string[] {
   // The noise of a JPEG has more colours than what it shows.
   if (image.type === 'jpg' || png) return [];
@@ -118,7 +136,8 @@ const COLOURS = '%k %[type]\\n';
 /**
  * Parses what the commands printed about the colours of the samples.
  *
- * @returns the number of colours for each page of few; undefined if no page has so few that it should be encoded without loss
+ * @returns the number of colours for each page of few; undefined if no page has so few that it
+ *   should be encoded without loss
  */
 export function parseSampled(job: ConversionJob, printed: string): (number | undefined)[] | undefined {
   const few = parseCounts(job, printed, 'sample');

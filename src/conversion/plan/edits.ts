@@ -1,4 +1,7 @@
-/** @module Edits of the pixels after the resize: a row for each option with the effect `filter` or `colours`. Pure. */
+/**
+ * @module Edits of the pixels after the resize: a row for each option with the effect `filter` or
+ * `colours`. Pure.
+ */
 import { type OptionWith, optionsWith } from '../../tables/options.ts';
 import { crop, formatGeometry } from './position.ts';
 import { pictureSize } from './resize.ts';
@@ -20,7 +23,10 @@ const EDITS: Readonly<Record<OptionWith<'filter' | 'colours'>, Edit>> = {
 /** The stages in the order of the options. */
 export const EDIT_STAGES = optionsWith('filter', 'colours').map((name) => EDITS[name]);
 
-/** Sigma below which the filter for rows and columns is inexact: 35 dB instead of 54. From here on, it is exact, and faster. */
+/**
+ * Sigma below which the filter for rows and columns is inexact: 35 dB instead of 54. From here on,
+ * it is exact, and faster.
+ */
 const MIN_SEPARABLE_SIGMA = 1;
 
 const gaussian = (sigma: number | string): string[] => [
@@ -30,20 +36,25 @@ const gaussian = (sigma: number | string): string[] => [
 
 /** Least sigma in pixels of an image that is reduced for the blur. */
 const MIN_REDUCED_SIGMA = 5;
-/** Numbers of pixels a side that become one for the blur. For two, extending the edges takes what the filter saves. */
+/**
+ * Numbers of pixels a side that become one for the blur. For two, extending the edges takes what
+ * the filter saves.
+ */
 const [MIN_REDUCTION, MAX_REDUCTION] = [3, 8];
 
 /**
- * Blurs the image. Transparent pixels count by their alpha, and pixels at the edges continue beyond them. The time of
- * the filter is in proportion to sigma, so a wide one is applied to averages of blocks, and the result is interpolated.
- * With a sigma of 100, this takes a tenth of the time. The PSNR against the filter alone is at least 60 dB.
+ * Blurs the image. Transparent pixels count by their alpha, and pixels at the edges continue beyond
+ * them. The time of the filter is in proportion to sigma, so a wide one is applied to averages of
+ * blocks, and the result is interpolated. With a sigma of 100, this takes a tenth of the time. The
+ * PSNR against the filter alone is at least 60 dB.
  */
 function blur({ options: { blur: sigma }, trustedFitting: fitting }: ConversionJob): string[] {
   if (!sigma) return [];
   const block = Math.min(MAX_REDUCTION, Math.floor(sigma / MIN_REDUCED_SIGMA));
   if (!fitting || block < MIN_REDUCTION) return gaussian(sigma);
   const { width, height } = pictureSize(fitting);
-  // The edges continue for a block or more, since those alone count beyond the image, not the averages at the edges.
+  // The edges continue for a block or more, since those alone count beyond the image, not the
+  // averages at the edges.
   const blocks = { width: Math.ceil(width / block) + 2, height: Math.ceil(height / block) + 2 };
   const extended = { width: blocks.width * block, height: blocks.height * block };
   const edges = formatGeometry(extended, { x: -block, y: -block });
@@ -64,8 +75,9 @@ function blur({ options: { blur: sigma }, trustedFitting: fitting }: ConversionJ
 const ADDED_DIFFERENCE = '0,-1,2,0';
 
 /**
- * Adds to the colours their difference from those of the blurred image. Alpha stays. `-unsharp` ignores alpha: transparent pictures
- * have 24 to 45 dB. Each frame is replaced by its result at the end of the list, so that no second list is in memory.
+ * Adds to the colours their difference from those of the blurred image. Alpha stays. `-unsharp`
+ * ignores alpha: transparent pictures have 24 to 45 dB. Each frame is replaced by its result at the
+ * end of the list, so that no second list is in memory.
  */
 function sharpen({ options: { sharpen: sigma }, frameCount, tools }: ConversionJob): string[] {
   if (!sigma) return [];
@@ -79,8 +91,9 @@ function sharpen({ options: { sharpen: sigma }, frameCount, tools }: ConversionJ
 }
 
 /**
- * Replaces colours by their luminance (IEC 61966-2-1), computed with linear light. Does not change alpha. `-grayscale` reads a
- * grey as linear unless it is declared as sRGB, and its result is linear.
+ * Replaces colours by their luminance (IEC 61966-2-1), computed with linear light. Does not change
+ * alpha. `-grayscale` reads a grey as linear unless it is declared as sRGB, and its result is
+ * linear.
  */
 function greyscale({ options }: ConversionJob): string[] {
   return options.greyscale

@@ -30,7 +30,8 @@ function define(coder: string, values: Readonly<Record<string, string | number |
 
 /** Arguments that encode to each format. */
 const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly string[]>> = {
-  // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality is an effort.
+  // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality
+  // is an effort.
   webp: ({ options, options: { lossless = false }, tools: { magick } }) => [
     '-quality',
     String(lossless ? MAGICK_FEATURES[magick].losslessWebpEffort : numericQuality(options)),
@@ -64,7 +65,8 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
   pdf: () => [], // its pages are files of other formats
   // Browsers show 8 bits, which take half of the time of 16.
   avif: ({ image }) => ['-depth', '8', ...compressPng(temporaryLevel(image), 1)],
-  // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
+  // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads
+  // them unscaled.
   jxl: (job) => [
     ...depth(job),
     '-set',
@@ -75,7 +77,8 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
   tiff: (job) => [
     ...depth(job),
     ...words('-compress Zip -define tiff:endian=lsb'),
-    // libtiff has no predictor for fewer than 8 bits per pixel. Palettes of more colours get smaller without one, too.
+    // libtiff has no predictor for fewer than 8 bits per pixel. Palettes of more colours get
+    // smaller without one, too.
     ...(job.image.paletteKind === 'palette' ? [] : ['-define', 'tiff:predictor=2']),
   ],
   ico: iconImages,
@@ -103,7 +106,10 @@ function encodeJpeg(job: ConversionJob): string[] {
 export const numericQuality = ({ quality }: Pick<ConvertOptions, 'quality'>): number =>
   quality === 'auto' ? OPTIONS.quality.default : quality;
 
-/** Dithers a still image of a few given colours. An animation would flicker, and ImageMagick takes 100 ms per frame for that. */
+/**
+ * Dithers a still image of a few given colours. An animation would flicker, and ImageMagick takes
+ * 100 ms per frame for that.
+ */
 function dithering({ options, keepsAllFrames, tools: { magick } }: ConversionJob): string[] {
   const { colors, dither = true } = options;
   const isDithered = colors !== undefined && dither && !keepsAllFrames;
@@ -115,30 +121,36 @@ const reduceColours = (colors: number | undefined): string[] =>
 
 /** Returns the maximum number of colours of a GIF; undefined if its encoder decides. */
 function gifColours({ options: { colors, isPart }, keepsAllFrames }: ConversionJob): number | undefined {
-  // Other frames can be transparent, and without a colour for that in each, Pillow shows none of them so.
+  // Other frames can be transparent, and without a colour for that in each, Pillow shows none of
+  // them so.
   if (isPart) return Math.min(colors ?? 256, 255);
   return colors ?? (keepsAllFrames ? 256 : undefined);
 }
 
 /**
- * Returns whether only what changes is stored of a GIF, all frames of which are converted: most pixels stay the same from one to the next.
- * Of a first frame with transparent borders, only the rest would be stored, and some viewers fill what it does not cover.
+ * Returns whether only what changes is stored of a GIF, all frames of which are converted: most
+ * pixels stay the same from one to the next. Of a first frame with transparent borders, only the
+ * rest would be stored, and some viewers fill what it does not cover.
  */
 const changesLittle = ({ image: { animation }, options, keepsAllFrames }: ConversionJob): boolean =>
   keepsAllFrames && !options.isPart && options.fit !== 'contain' && animation?.changesLittle === true;
 
 /**
- * Turns dithering off before a GIF is read whose changes are stored: for each frame of black and white only, ImageMagick 6 would fill
- * 128 MB to dither it, and takes 50 ms for that.
+ * Turns dithering off before a GIF is read whose changes are stored: for each frame of black and
+ * white only, ImageMagick 6 would fill 128 MB to dither it, and takes 50 ms for that.
  */
 export const readUndithered = (job: ConversionJob): string[] => (changesLittle(job) ? ['+dither'] : []);
 
-/** Maximum number of whole frames on which the palette of an animation depends, besides what changes in the others. */
+/**
+ * Maximum number of whole frames on which the palette of an animation depends, besides what changes
+ * in the others.
+ */
 const SAMPLED_FRAMES = 4;
 
 /**
- * Stores only what changes, in one palette for all frames. To choose its colours from all pixels of all frames would take twice the time
- * for 0.6 dB. A few whole frames, which are not kept, make those of the changes count as much as they are visible.
+ * Stores only what changes, in one palette for all frames. To choose its colours from all pixels of
+ * all frames would take twice the time for 0.6 dB. A few whole frames, which are not kept, make
+ * those of the changes count as much as they are visible.
  */
 function storeChanges({ frameCount, tools: { magick } }: ConversionJob): string[] {
   const sampled = Array.from({ length: SAMPLED_FRAMES }, (_, at) =>
@@ -190,9 +202,10 @@ export const explainEncoding: Sentence = ({ options, search, tools }) => {
 const depth = ({ image }: ConversionJob): string[] => ['-depth', image.deep ? '16' : '8'];
 
 /**
- * Returns 8 or 16, or an expression for 8 if the values of a deep image need no more: ImageMagick writes damaged pixels if black
- * and white get 16 bits. ImageMagick 6 divides the depth by QuantumRange. Also 8 for transparency of which cjxl would state the
- * wrong number of bits. Without an alpha channel, the minimum of alpha is a huge number.
+ * Returns 8 or 16, or an expression for 8 if the values of a deep image need no more: ImageMagick
+ * writes damaged pixels if black and white get 16 bits. ImageMagick 6 divides the depth by
+ * QuantumRange. Also 8 for transparency of which cjxl would state the wrong number of bits. Without
+ * an alpha channel, the minimum of alpha is a huge number.
  */
 function usedBits({ image, tools }: ConversionJob): string {
   if (!image.deep) return '8';
@@ -200,7 +213,10 @@ function usedBits({ image, tools }: ConversionJob): string {
   return `%[fx:${IS_DEEP}${isOpaque}?16:8]`;
 }
 
-/** Writes 16 bits if a deep image has transparency: otherwise, the bits that the colours need would count. */
+/**
+ * Writes 16 bits if a deep image has transparency: otherwise, the bits that the colours need would
+ * count.
+ */
 const alphaBits = ({ image }: ConversionJob): string[] =>
   image.deep && image.pixels?.alpha
     ? ['-set', 'option:png:bit-depth', `%[fx:minima.a<1||${IS_DEEP}?16:8]`]
@@ -215,8 +231,8 @@ const ICON_SIZES = [256, 48, 32, 16];
 type IconJob = Pick<ConversionJob, 'options' | 'fittings'>;
 
 /**
- * Returns the sizes of the images in an icon: those up to `width` and `height` and, unless it may be enlarged, up to the longer side of
- * the fitted image, but at least the smallest.
+ * Returns the sizes of the images in an icon: those up to `width` and `height` and, unless it may
+ * be enlarged, up to the longer side of the fitted image, but at least the smallest.
  */
 function iconSizes({ options, fittings: [fitting] }: IconJob): number[] {
   const { width = 256, height = 256, scale, enlarge } = options;
@@ -280,13 +296,18 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
   },
 };
 
-/** Returns the arguments of the program that encodes the PNG of ImageMagick, or transcodes the input. */
+/**
+ * Returns the arguments of the program that encodes the PNG of ImageMagick, or transcodes the
+ * input.
+ */
 export function encoderArguments(job: ConversionJob): string[] {
   const args = EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? [];
   return [...args, ...copyrightArguments(job), job.isTranscoded ? INPUT_FILE : FILE_TO_ENCODE, job.output];
 }
 
-/** Files with the copyright for the encoder of AVIF. Other formats get it after they are encoded. */
+/**
+ * Files with the copyright for the encoder of AVIF. Other formats get it after they are encoded.
+ */
 export const COPYRIGHT_FILES = [
   ['exif', 'copyright.exif'],
   ['xmp', 'copyright.xmp'],
@@ -298,15 +319,19 @@ function copyrightArguments({ image: { copyright }, options }: ConversionJob): s
   return COPYRIGHT_FILES.flatMap(([kind, name]) => (blocks[kind] ? [`--${kind}`, name] : []));
 }
 
-/** Returns the arguments of cwebp, which keeps the colours of invisible pixels, the profile and the metadata. */
+/**
+ * Returns the arguments of cwebp, which keeps the colours of invisible pixels, the profile and the
+ * metadata.
+ */
 export const exactWebpArguments = ({ output }: ConversionJob): string[] =>
   words(
     `-quiet -lossless -exact -q ${LOSSLESS_EFFORT} -m ${WEBP_METHOD} -metadata all ${FILE_TO_ENCODE} -o ${output}`,
   );
 
 /**
- * Returns the arguments of pngquant, which prints its result: it would rename a file that it writes, which Landlock forbids. Dithering at
- * half of its strength looks the same, and takes up to 11% fewer bytes.
+ * Returns the arguments of pngquant, which prints its result: it would rename a file that it
+ * writes, which Landlock forbids. Dithering at half of its strength looks the same, and takes up to
+ * 11% fewer bytes.
  */
 export const paletteArguments = ({ options: { colors, dither = true } }: ConversionJob): string[] => [
   '--speed',
@@ -319,7 +344,10 @@ export const paletteArguments = ({ options: { colors, dither = true } }: Convers
   FILE_TO_ENCODE,
 ];
 
-/** Returns the arguments of img2webp, which assembles the frames of ImageMagick. An option applies to all frames after it. */
+/**
+ * Returns the arguments of img2webp, which assembles the frames of ImageMagick. An option applies
+ * to all frames after it.
+ */
 export function webpArguments({ image, options, output }: ConversionJob): string[] {
   const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
   const coding = options.lossless
@@ -353,8 +381,8 @@ export function encode(job: ConversionJob): string[] {
 }
 
 /**
- * Writes the files of the pages of a PDF. If the colours of samples are known, it only writes those that few colours add. The last
- * argument is a file.
+ * Writes the files of the pages of a PDF. If the colours of samples are known, it only writes those
+ * that few colours add. The last argument is a file.
  */
 function encodePages(job: ConversionJob): string[] {
   const { sampledColours } = job.measured;
@@ -370,7 +398,10 @@ function encodePages(job: ConversionJob): string[] {
   });
 }
 
-/** Returns the arguments with `-write` before the last one, a file, so that further operators can follow. */
+/**
+ * Returns the arguments with `-write` before the last one, a file, so that further operators can
+ * follow.
+ */
 export const writeNow = (args: readonly string[]): string[] => [
   ...args.slice(0, -1),
   '-write',
@@ -406,30 +437,37 @@ function writeMask(file: string, at: number): string[] {
 }
 
 /**
- * Stores the image if a limit of the bytes can require ImageMagick to encode it again. MIFF holds frames and CMYK and is not
- * compressed: 6 megapixels take 0.05 s to write and 0.03 s to read; an uncompressed PNG takes 0.35 s and 0.1 s.
+ * Stores the image if a limit of the bytes can require ImageMagick to encode it again. MIFF holds
+ * frames and CMYK and is not compressed: 6 megapixels take 0.05 s to write and 0.03 s to read; an
+ * uncompressed PNG takes 0.35 s and 0.1 s.
  */
 export const storeForRetries = ({ search, programs }: ConversionJob): string[] =>
   search === 'bytes' && programs.at(-1) === 'magick' ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`] : [];
 
 /**
- * Chunks with the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers would use them instead of sRGB.
+ * Chunks with the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers
+ * would use them instead of sRGB.
  */
 const GAMMA_CHUNKS = 'gAMA,cHRM';
 /**
- * Chunks of a PNG with properties of the source, except the profile and texts: without both tEXt and zTXt, ImageMagick would leave out
- * the profile (WriteOnePNGImage in its png.c). The texts are removed from the result.
+ * Chunks of a PNG with properties of the source, except the profile and texts: without both tEXt
+ * and zTXt, ImageMagick would leave out the profile (WriteOnePNGImage in its png.c). The texts are
+ * removed from the result.
  */
 const PROPERTY_CHUNKS = 'bKGD,caNv,date,eXIf,iTXt,orNT,pHYs,sRGB,tEXt,tIME,zCCP';
 
 const excludeChunks = (names: string): string[] => ['-define', `png:exclude-chunks=${names}`];
 const unset = (names: readonly string[]): string[] => names.flatMap((name) => ['+set', name]);
 
-/** Properties that `-strip` keeps: the writers of PDF and TIFF write the label, and ImageMagick 7 writes the time to a PNG. */
+/**
+ * Properties that `-strip` keeps: the writers of PDF and TIFF write the label, and ImageMagick 7
+ * writes the time to a PNG.
+ */
 const NOT_STRIPPED = ['label', 'png:tIME'];
 
 /**
- * Removes all metadata; all but the profile, before the copyright is written to the result; or only what ImageMagick would add to it.
+ * Removes all metadata; all but the profile, before the copyright is written to the result; or only
+ * what ImageMagick would add to it.
  */
 export function removeMetadata(job: ConversionJob): string[] {
   const { metadata, format } = job.options;
@@ -437,7 +475,8 @@ export function removeMetadata(job: ConversionJob): string[] {
   const added = keepsIndices(job) ? `${GAMMA_CHUNKS},bKGD` : GAMMA_CHUNKS;
   if (metadata === 'all') return [...unset(WORKING_FILE_DATES), ...excludeChunks(added)];
   if (metadata === 'none' || !OUTPUTS[format].copyright) return ['-strip', ...unset(NOT_STRIPPED)];
-  // A TIFF has comments and labels as properties. The encoders of AVIF and JPEG XL would find XMP in a PNG of ImageMagick 6.
+  // A TIFF has comments and labels as properties. The encoders of AVIF and JPEG XL would find XMP
+  // in a PNG of ImageMagick 6.
   return [
     '+profile',
     '!icc,*',
@@ -462,8 +501,8 @@ export const explainMetadata: Sentence = ({ image: { metadata = [] }, options })
 const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
 
 /**
- * Values of an encoder that lead to the same visible quality as in WebP. Between two qualities, they are interpolated.
- * bench/README.md describes the measurements.
+ * Values of an encoder that lead to the same visible quality as in WebP. Between two qualities,
+ * they are interpolated. bench/README.md describes the measurements.
  */
 interface QualityTable {
   readonly qualities: readonly number[];
@@ -494,12 +533,16 @@ function valueAt({ qualities, values }: QualityTable, quality: number): number {
   return lowValue + ((quality - low) / (high - low)) * (highValue - lowValue);
 }
 
-/** From this quality on, a JPEG has colour in full resolution, as ImageMagick's PDF and libvips have it. */
+/**
+ * From this quality on, a JPEG has colour in full resolution, as ImageMagick's PDF and libvips have
+ * it.
+ */
 const FULL_COLOUR_QUALITY = 90;
 
 /**
- * Number of pixels from which a JPEG gets standard Huffman tables. Optimized tables take a fifth more time, and save 2%
- * of the bytes of large images and 5% of small ones. `quality=auto` always has them.
+ * Number of pixels from which a JPEG gets standard Huffman tables. Optimized tables take a fifth
+ * more time, and save 2% of the bytes of large images and 5% of small ones. `quality=auto` always
+ * has them.
  */
 const MANY_PIXELS = 500_000;
 
@@ -510,11 +553,12 @@ function resultPixels(job: ConversionJob): number {
 }
 
 /**
- * Returns the arguments that compress a PNG, with a level of zlib and a filter. Filter 1 is none; with 5, the encoder selects a
- * filter per row. The levels were chosen by the measurements in bench/README.md.
+ * Returns the arguments that compress a PNG, with a level of zlib and a filter. Filter 1 is none;
+ * with 5, the encoder selects a filter per row. The levels were chosen by the measurements in
+ * bench/README.md.
  *
- * ImageMagick 7 stores a transparent grey as its luma, rounded down: 191 for 192, so that no pixel is transparent. The brightness
- * of a grey is exact.
+ * ImageMagick 7 stores a transparent grey as its luma, rounded down: 191 for 192, so that no pixel
+ * is transparent. The brightness of a grey is exact.
  */
 function compressPng(level: number, filter: 1 | 5): string[] {
   return [
@@ -525,14 +569,16 @@ function compressPng(level: number, filter: 1 | 5): string[] {
 }
 
 /**
- * Returns the level of zlib for a PNG that the next tool reads once. Level 0 takes a third of the time of level 1, and 4 bytes per
- * pixel. With 16 bits per channel, these would be 8, more than a tool may write for the largest images.
+ * Returns the level of zlib for a PNG that the next tool reads once. Level 0 takes a third of the
+ * time of level 1, and 4 bytes per pixel. With 16 bits per channel, these would be 8, more than a
+ * tool may write for the largest images.
  */
 export const temporaryLevel = ({ deep }: ImageInfo): 0 | 1 => (deep ? 1 : 0);
 
 /**
- * Returns whether the result has greys of 8 bits and nothing else. Without the colour type, ImageMagick would number the greys as a
- * palette, comparing each pixel with those before it, and write the same bytes: 1.6 megapixels take 310 instead of 490 ms.
+ * Returns whether the result has greys of 8 bits and nothing else. Without the colour type,
+ * ImageMagick would number the greys as a palette, comparing each pixel with those before it, and
+ * write the same bytes: 1.6 megapixels take 310 instead of 490 ms.
  */
 function isManyGreys({ image, options, pages }: ConversionJob): boolean {
   const { type, pixels, profile, flat, shownRows } = image;
@@ -558,8 +604,9 @@ function keepsIndices({ image, options }: ConversionJob): boolean {
 }
 
 /**
- * Returns the arguments that write such colours as a palette. ImageMagick would write greys with 8 bits, and alpha with as many. If the
- * palette is asked for, it loses alpha, so a hidden colour that is no grey decides. Small pictures take little time to compress well.
+ * Returns the arguments that write such colours as a palette. ImageMagick would write greys with 8
+ * bits, and alpha with as many. If the palette is asked for, it loses alpha, so a hidden colour
+ * that is no grey decides. Small pictures take little time to compress well.
  */
 const encodeIndices = (job: ConversionJob): string[] => [
   ...(job.image.pixels?.alpha

@@ -1,6 +1,6 @@
 /**
- * @module Plans conversions: image properties, options and tool versions become a list of commands, and the notes that are
- * known before these run. Pure.
+ * @module Plans conversions: image properties, options and tool versions become a list of commands,
+ * and the notes that are known before these run. Pure.
  */
 import type { ImageInfo } from '../../images/image-info.ts';
 import { INPUTS, type InputType } from '../../tables/formats.ts';
@@ -78,7 +78,10 @@ export const planAnew = (job: ConversionJob, image: ImageInfo): PlannedJob =>
 /** Plans to decode the image of a job to PNG, if ImageMagick cannot read it. */
 export const planDecoding = (job: ConversionJob): Step[] => (job.decoder ? planSteps(job.decoder, job) : []);
 
-/** Plans the stages before the resize, with colours that can be compared, and then what these arguments do. */
+/**
+ * Plans the stages before the resize, with colours that can be compared, and then what these
+ * arguments do.
+ */
 export function planBeforeResize(job: ConversionJob, args: readonly string[]): Step[] {
   const stages: Stage[] = [...STAGES.slice(0, DECODED_STAGES).map(([stage]) => stage), colours.cmykToSrgb];
   const rendering = job.programs.slice(0, job.programs.indexOf('magick'));
@@ -89,8 +92,8 @@ export function planBeforeResize(job: ConversionJob, args: readonly string[]): S
 }
 
 /**
- * Plans to encode an image, or its strips, at a quality, and to decode the result, so that it can be compared with
- * {@link REFERENCE_FILE}.
+ * Plans to encode an image, or its strips, at a quality, and to decode the result, so that it can
+ * be compared with {@link REFERENCE_FILE}.
  */
 export function planTrial(compared: ConversionJob, quality: number): Step[] {
   const job: ConversionJob = { ...compared, options: { ...compared.options, quality } };
@@ -120,7 +123,10 @@ export function planTrial(compared: ConversionJob, quality: number): Step[] {
   }));
 }
 
-/** Plans to decode a PNG that pngquant has written, and what it has read, so that they can be compared. */
+/**
+ * Plans to decode a PNG that pngquant has written, and what it has read, so that they can be
+ * compared.
+ */
 export const planPaletteComparison = ({ output }: ConversionJob): Step => ({
   tool: 'magick',
   args: [
@@ -148,7 +154,9 @@ function planDecodingTo(job: ConversionJob, type: InputType): Step {
   return { ...decoding, deflateLevel: 0, args: args.map((arg) => names[arg] ?? arg) };
 }
 
-/** Plans to encode an image again. The commands of {@link plan} for another quality have stored it. */
+/**
+ * Plans to encode an image again. The commands of {@link plan} for another quality have stored it.
+ */
 export function planAgain(job: ConversionJob): Step {
   const last = job.programs.at(-1) as ToolName;
   return last === 'magick' ? { tool: last, args: encodeArguments(job) } : (planSteps(last, job)[0] as Step);
@@ -194,7 +202,10 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
 
 type Stage = (job: ConversionJob) => readonly string[];
 
-/** Stages in the order in which ImageMagick runs them: a pure function from a job to arguments, and what they do. */
+/**
+ * Stages in the order in which ImageMagick runs them: a pure function from a job to arguments, and
+ * what they do.
+ */
 const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [limitThreads],
   [resizing.shrinkOnLoad, resizing.explainShrinking],
@@ -235,7 +246,10 @@ const DECODE_STAGE = STAGES.findIndex(([stage]) => stage === decoding.decode);
 /** Number of stages up to an upright and cut image. */
 const DECODED_STAGES = 1 + STAGES.findIndex(([stage]) => stage === decoding.crop);
 
-/** Returns the arguments of each stage of the command that converts the image. The last argument is the file that it writes. */
+/**
+ * Returns the arguments of each stage of the command that converts the image. The last argument is
+ * the file that it writes.
+ */
 function magickStages(job: ConversionJob): (readonly string[])[] {
   return STAGES.map(([stage]) => stage(job));
 }
@@ -262,7 +276,10 @@ function limitThreads(): string[] {
   return ['-limit', 'thread', THREADS];
 }
 
-/** Decodes a JPEG that a PDF will contain, at an eighth of its size, to find out whether it is damaged. */
+/**
+ * Decodes a JPEG that a PDF will contain, at an eighth of its size, to find out whether it is
+ * damaged.
+ */
 const decodeOnly = (): string[] => [
   ...limitThreads(),
   ...words(
@@ -307,7 +324,10 @@ interface Branch {
   readonly suffix: string;
   /** Commands that decode for it. */
   readonly decoding: readonly Step[];
-  /** The arguments of each stage of ImageMagick, and as one text: 12 results of 500 frames can have 200 000 to compare. */
+  /**
+   * The arguments of each stage of ImageMagick, and as one text: 12 results of 500 frames can have
+   * 200 000 to compare.
+   */
   readonly stages: readonly { readonly args: readonly string[]; readonly text: string }[];
 }
 
@@ -317,7 +337,10 @@ interface Together {
   readonly parts: readonly (readonly string[])[];
 }
 
-/** Returns whether one command of ImageMagick can write all results. Each drawing of an SVG has its own size. */
+/**
+ * Returns whether one command of ImageMagick can write all results. Each drawing of an SVG has its
+ * own size.
+ */
 export function canShare(jobs: readonly ConversionJob[]): boolean {
   const isAlone = ({ image, isTranscoded, isEmbedded }: ConversionJob): boolean =>
     image.type === 'svg' || isTranscoded || isEmbedded;
@@ -341,9 +364,10 @@ export function planBranch(job: PlannedJob): Branch {
 }
 
 /**
- * Plans one command of ImageMagick that writes several results of one image, and those that decode for it. Results share the
- * steps that are the same for them: reading the file, rotating it, resizing it. Where their steps begin to differ, each gets a
- * copy of the image, which shares its pixels until it is changed. The bytes of each result are those of its own command.
+ * Plans one command of ImageMagick that writes several results of one image, and those that decode
+ * for it. Results share the steps that are the same for them: reading the file, rotating it,
+ * resizing it. Where their steps begin to differ, each gets a copy of the image, which shares its
+ * pixels until it is changed. The bytes of each result are those of its own command.
  *
  * @returns the commands that decode, and the arguments of ImageMagick in several parts
  */
@@ -353,7 +377,10 @@ export function planTogether(branches: readonly Branch[]): Together {
   return { decoding, parts: [['-respect-parentheses'], ...planBranches(branches, 0)] };
 }
 
-/** Returns the arguments of the stages from `start` on. The last argument is the file of the last result. */
+/**
+ * Returns the arguments of the stages from `start` on. The last argument is the file of the last
+ * result.
+ */
 function planBranches(branches: readonly Branch[], start: number): Together['parts'] {
   const [{ stages: first }] = branches as [Branch];
   const count = first.length;
@@ -383,7 +410,9 @@ function labelPrinted(args: readonly string[], branches: readonly Branch[]): str
   return args.map((arg, at) => (args[at - 1] === '-print' ? label + arg : arg));
 }
 
-/** Returns what the command printed about the result with a suffix, from everything that it printed. */
+/**
+ * Returns what the command printed about the result with a suffix, from everything that it printed.
+ */
 export function selectPrinted(stdout: string, suffix: string): string {
   return stdout.replace(LABELLED, (_, suffixes: string, text: string) =>
     suffixes.split(' ').includes(suffix) ? text : '',

@@ -1,6 +1,6 @@
 /**
- * @module Derives from an image and the options of its conversion what the plan depends on, such as the programs that run, and
- * whether it is of a kind that is rejected. Pure.
+ * @module Derives from an image and the options of its conversion what the plan depends on, such as
+ * the programs that run, and whether it is of a kind that is rejected. Pure.
  */
 
 import { combineOrientations, type ImageInfo, turnSize } from '../../images/image-info.ts';
@@ -83,8 +83,9 @@ export function createJob(
 }
 
 /**
- * Returns whether a JPEG becomes a JPEG XL from which its bytes can be restored: if this is wanted, and nothing is asked for that
- * changes the pixels or removes metadata. JPEG XL has no form for CMYK, or for a profile that libjxl cannot read.
+ * Returns whether a JPEG becomes a JPEG XL from which its bytes can be restored: if this is wanted,
+ * and nothing is asked for that changes the pixels or removes metadata. JPEG XL has no form for
+ * CMYK, or for a profile that libjxl cannot read.
  */
 export function transcodes(
   { type, orientation = 1, cmyk = false, profile, unrestorable = false }: ImageInfo,
@@ -97,8 +98,8 @@ export function transcodes(
 }
 
 /**
- * Returns whether a PDF contains the data of a JPEG as it is: if no loss is wanted, and nothing is asked for that changes the pixels.
- * An orientation and `rotate` only change the page.
+ * Returns whether a PDF contains the data of a JPEG as it is: if no loss is wanted, and nothing is
+ * asked for that changes the pixels. An orientation and `rotate` only change the page.
  */
 function embeds({ type, pixels, kinds = [] }: ImageInfo, options: ConvertOptions): boolean {
   const { format, lossless = false } = options;
@@ -113,8 +114,8 @@ function embeds({ type, pixels, kinds = [] }: ImageInfo, options: ConvertOptions
 }
 
 /**
- * Returns the program that writes a WebP or PNG: img2webp for an animation, cwebp for invisible pixels, pngquant for a palette, or undefined
- * for ImageMagick.
+ * Returns the program that writes a WebP or PNG: img2webp for an animation, cwebp for invisible
+ * pixels, pngquant for a palette, or undefined for ImageMagick.
  */
 function encoderOf(
   { type, pixels }: ImageInfo,
@@ -131,7 +132,10 @@ function encoderOf(
   return lossless && encodesWebp && !exactWebp && !isOpaque ? 'cwebp' : undefined;
 }
 
-/** Returns the tools that every conversion from this type to this format needs: one that inspects or decodes, and the programs. */
+/**
+ * Returns the tools that every conversion from this type to this format needs: one that inspects or
+ * decodes, and the programs.
+ */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): ToolName[] {
   const first = type === 'pdf' ? 'pdfinfo' : externalDecoder(type, magick);
   return [...(first ? [first] : []), ...programsFor(type, { format })];
@@ -151,19 +155,26 @@ function programsFor(type: InputType, options: DrawingOptions, chosen?: ToolName
 }
 
 /**
- * Returns whether the PNG of librsvg is the result. It has no metadata that would have to be removed. The borders of `contain` can
- * have a background colour that must not fill transparent parts of the drawing.
+ * Returns whether the PNG of librsvg is the result. It has no metadata that would have to be
+ * removed. The borders of `contain` can have a background colour that must not fill transparent
+ * parts of the drawing.
  */
 const isDrawing = (options: DrawingOptions): boolean =>
   options.format === 'png' && options.fit !== 'contain' && honours('drawing', options);
 
-/** Returns the external program that decodes files of this type; undefined if ImageMagick reads them itself. */
+/**
+ * Returns the external program that decodes files of this type; undefined if ImageMagick reads them
+ * itself.
+ */
 function externalDecoder(type: InputType, magick: 6 | 7): ToolName | undefined {
   if (isHeif(type)) return MAGICK_FEATURES[magick].heif === 'heif' ? 'heif' : undefined;
   return INPUTS[type].decoder;
 }
 
-/** Returns the coder with which ImageMagick reads files of this type; undefined if another program decodes them. */
+/**
+ * Returns the coder with which ImageMagick reads files of this type; undefined if another program
+ * decodes them.
+ */
 export function magickDecoder(type: InputType, magick: 6 | 7): string | undefined {
   return externalDecoder(type, magick) ? undefined : INPUTS[type].coder;
 }

@@ -1,6 +1,6 @@
 /**
- * @module Which results are compared with their image to find their quality, and the files for that. Of a large image, strips are compared
- * that are spread over its height. Pure.
+ * @module Which results are compared with their image to find their quality, and the files for
+ * that. Of a large image, strips are compared that are spread over its height. Pure.
  */
 import { isSameSize } from '../../images/image-info.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
@@ -21,7 +21,10 @@ export const DECODED_PNG = `check${SUFFIX}.png`;
 export const MAX_WHOLE_PIXELS = 2_000_000;
 /** Pixels of all strips together, about. */
 const STRIP_PIXELS = 1_500_000;
-/** Height of a strip in pixels: that of an area whose mean likeness counts, and a multiple of the blocks of the formats. */
+/**
+ * Height of a strip in pixels: that of an area whose mean likeness counts, and a multiple of the
+ * blocks of the formats.
+ */
 const STRIP_ROWS = 64;
 
 /** What {@link searchOf} depends on. */
@@ -79,11 +82,16 @@ export function countTrials(job: ConversionJob, isLimited: boolean): number {
 /** Quality with which a search starts: the median of photos. */
 const FIRST_QUALITY = 75;
 
-/** Returns the highest quality of a search: a JPEG does not look better with a higher quality than it has. */
+/**
+ * Returns the highest quality of a search: a JPEG does not look better with a higher quality than
+ * it has.
+ */
 export const highestQuality = (job: ConversionJob): number =>
   isLikeSource(job) ? Math.min(AUTO_QUALITY.max, job.image.jpegQuality ?? 100) : AUTO_QUALITY.max;
 
-/** Lowest quality of an image of which only strips are compared: words elsewhere can suffer more. */
+/**
+ * Lowest quality of an image of which only strips are compared: words elsewhere can suffer more.
+ */
 const LOWEST_OF_STRIPS = 60;
 
 /** Returns the lowest quality of a search. */
@@ -108,7 +116,10 @@ export function stripsOf({ fittings: [fitting] }: ConversionJob): number[] | und
 export const ofStrips = (argument: string): string =>
   argument.replace(SUFFIX, `-${SUFFIX}`).replace(OUTPUT, `strips${SUFFIX}`);
 
-/** Encodes, reads the result back, and writes what is compared. The first argument of ImageMagick's stage that does it follows an image. */
+/**
+ * Encodes, reads the result back, and writes what is compared. The first argument of ImageMagick's
+ * stage that does it follows an image.
+ */
 export function encodeAndDecode(encoding: readonly string[], coder: string): string[] {
   const [file = ''] = encoding.slice(-1);
   const written = file.slice(file.indexOf(':') + 1);
@@ -124,8 +135,8 @@ export function encodeAndDecode(encoding: readonly string[], coder: string): str
 }
 
 /**
- * Stores what the encoder reads for each quality, and what its results are compared with. ImageMagick also encodes the first one, and
- * decodes it.
+ * Stores what the encoder reads for each quality, and what its results are compared with.
+ * ImageMagick also encodes the first one, and decodes it.
  */
 export function storeCompared(given: ConversionJob): string[] {
   const job = { ...given, options: { ...given.options, quality: firstQuality(given) } };

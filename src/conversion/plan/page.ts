@@ -8,7 +8,9 @@ import type { PageOptions } from './types.ts';
 export const POINTS_PER_INCH = 72;
 const POINTS_PER_MILLIMETRE = POINTS_PER_INCH / 25.4;
 
-/** Maximum width and height of a page in points that all viewers can open (ISO 32000-1, annex C.2). */
+/**
+ * Maximum width and height of a page in points that all viewers can open (ISO 32000-1, annex C.2).
+ */
 export const MAX_PAGE_POINTS = 14_400;
 
 /** Sides of paper in millimetres (ISO 216, and ANSI/ASME Y14.1 for `letter`). */
@@ -33,8 +35,8 @@ export interface PageLayout {
 const POINT_PER_PIXEL: Scale = { x: POINTS_PER_INCH, y: POINTS_PER_INCH };
 
 /**
- * Lays out a page. By default, it has the size of the picture and the margins, and is scaled if a side would be too long. On paper, the
- * picture is as large as the margins permit, in the centre.
+ * Lays out a page. By default, it has the size of the picture and the margins, and is scaled if a
+ * side would be too long. On paper, the picture is as large as the margins permit, in the centre.
  *
  * @param picture size in pixels
  * @param resolution pixels per inch

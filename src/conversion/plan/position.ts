@@ -1,6 +1,7 @@
 /**
- * @module Where `cover` crops an image, and where `contain` puts it, and geometry arguments of ImageMagick. The rounding is that of
- * sharp: CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc).
+ * @module Where `cover` crops an image, and where `contain` puts it, and geometry arguments of
+ * ImageMagick. The rounding is that of sharp: CalculateCrop and CalculateEmbedPosition (sharp 0.35,
+ * src/common.cc).
  */
 import type { Size } from '../../images/image-info.ts';
 import type { Point, Position } from '../../tables/options.ts';
@@ -41,8 +42,8 @@ export function pointOf(position: Position = 'center'): FocalPoint {
 }
 
 /**
- * Returns the corner of the result in the resized image, for `cover`: the point is in the centre of the result, or as near as the
- * edges permit. Rounds up.
+ * Returns the corner of the result in the resized image, for `cover`: the point is in the centre of
+ * the result, or as near as the edges permit. Rounds up.
  */
 export function cropOffset({ resized, result }: Fitting, { x, y }: FocalPoint): Offset {
   const offset = (from: number, to: number, share: number): number =>
@@ -54,8 +55,8 @@ export function cropOffset({ resized, result }: Fitting, { x, y }: FocalPoint): 
 }
 
 /**
- * Returns the corner of the resized image in the result, for `contain`. The point of the image is at the same point of the result, like
- * `object-position` of CSS. Rounds down.
+ * Returns the corner of the resized image in the result, for `contain`. The point of the image is
+ * at the same point of the result, like `object-position` of CSS. Rounds down.
  */
 export function padOffset({ resized, result }: Fitting, { x, y }: FocalPoint): Offset {
   return {
@@ -70,8 +71,9 @@ export interface Gravity extends Offset {
 }
 
 /**
- * Returns the nearest edges for a position, and the distance from them, so that the result has its size if that of the image is
- * another by one pixel. A corner, an edge or the centre does not depend on the size.
+ * Returns the nearest edges for a position, and the distance from them, so that the result has its
+ * size if that of the image is another by one pixel. A corner, an edge or the centre does not
+ * depend on the size.
  *
  * @param offset corner of the result in the image, or of the image in the result
  */

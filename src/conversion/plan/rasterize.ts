@@ -1,4 +1,7 @@
-/** @module Commands of librsvg and pdftocairo, which render an SVG or pages of a PDF at the size of the result. Pure. */
+/**
+ * @module Commands of librsvg and pdftocairo, which render an SVG or pages of a PDF at the size of
+ * the result. Pure.
+ */
 
 import { type ImageInfo, invertOrientation, type Size, turnArea, turnSize } from '../../images/image-info.ts';
 import { hasSpace, layOutPage, MAX_PAGE_POINTS, type PageLayout } from './page.ts';
@@ -34,7 +37,10 @@ export function renderOwnSize(image: ImageInfo): Step {
   return { tool: 'rsvg', ...render(image, ['-f', 'png'], RASTERIZED_FILE) };
 }
 
-/** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that cuts it, adds space or has a share of it. */
+/**
+ * Returns whether the arguments depend on the intrinsic size of the SVG: for a page that cuts it,
+ * adds space or has a share of it.
+ */
 export function needsOwnSize(options: ConvertOptions): boolean {
   const { crop, trim, scale, fit, format } = options;
   const isCut =
@@ -42,12 +48,14 @@ export function needsOwnSize(options: ConvertOptions): boolean {
   return isCut || (staysVector(options) && setsPage(options));
 }
 
-/** Returns whether the page of an SVG is not just that of its drawing, at one point for each pixel. */
+/**
+ * Returns whether the page of an SVG is not just that of its drawing, at one point for each pixel.
+ */
 const setsPage = (options: ConvertOptions): boolean => hasSpace(options) || options.dpi !== undefined;
 
 /**
- * Plans to render an SVG again that came out larger than requested. librsvg rounds up, which matters if the header does
- * not state the size reliably.
+ * Plans to render an SVG again that came out larger than requested. librsvg rounds up, which
+ * matters if the header does not state the size reliably.
  *
  * @param drawn size of the rendered PNG
  * @returns undefined if the PNG is not too large
@@ -64,7 +72,10 @@ export function renderSmaller(
   return exceeded.length > 0 ? { tool: 'rsvg', ...renderOnCanvas(job, exceeded) } : undefined;
 }
 
-/** Plans to render an SVG to PDF. No side is rounded. One pixel is one point, unless the page would be too large. */
+/**
+ * Plans to render an SVG to PDF. No side is rounded. One pixel is one point, unless the page would
+ * be too large.
+ */
 export function renderPdf(job: ConversionJob): Rendering {
   const { image, options, output } = job;
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
@@ -94,7 +105,10 @@ function pageArguments(job: ConversionJob): string[] {
   ];
 }
 
-/** Plans a command that reads the SVG on standard input, so that the SVG has no folder to load other files from. */
+/**
+ * Plans a command that reads the SVG on standard input, so that the SVG has no folder to load other
+ * files from.
+ */
 function render(image: ImageInfo, args: readonly string[], output: string): Rendering {
   // Drawings have large areas of one colour, which level 1 packs as fast as it copies them.
   const level = output === RASTERIZED_FILE && { deflateLevel: 1 };
@@ -109,7 +123,10 @@ function sizeArguments(job: ConversionJob, inside: string[]): string[] {
   return options.fit === 'fill' ? sides(drawingBox(options)) : inside; // without -a, the drawing is stretched to both sides
 }
 
-/** Returns the size of the drawing, and of a page that cuts or pads it. Without a known size, there is no page. */
+/**
+ * Returns the size of the drawing, and of a page that cuts or pads it. Without a known size, there
+ * is no page.
+ */
 function onPage(job: ConversionJob): string[] {
   const { options, turn } = job;
   const [fitting] = job.fittings;
@@ -174,15 +191,19 @@ function sides({ width, height }: Pick<ConvertOptions, 'width' | 'height'>): str
   return [...(width ? ['-w', String(width)] : []), ...(height ? ['-h', String(height)] : [])];
 }
 
-/** Returns the names of the PNG files of the pages of a PDF. All numbers have as many digits as that of the last page. */
+/**
+ * Returns the names of the PNG files of the pages of a PDF. All numbers have as many digits as that
+ * of the last page.
+ */
 export function pageFiles({ image, pages }: Pick<ConversionJob, 'image' | 'pages'>): string[] {
   const digits = String(image.pageCount).length;
   return pages.map(({ index }) => `${PAGE_STEM}-${String(index + 1).padStart(digits, '0')}.png`);
 }
 
 /**
- * Plans to render the pages of a PDF to PNG, on white paper: adjacent pages of one size with one command. Each gets exactly its
- * size: pdftocairo scales it to both sides, and cuts off the pixel by which it sometimes rounds up.
+ * Plans to render the pages of a PDF to PNG, on white paper: adjacent pages of one size with one
+ * command. Each gets exactly its size: pdftocairo scales it to both sides, and cuts off the pixel
+ * by which it sometimes rounds up.
  */
 export function renderPages(job: ConversionJob): Rendering[] {
   const sizes = renderedPages(job).map(({ width, height }) =>

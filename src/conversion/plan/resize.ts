@@ -1,11 +1,12 @@
 /**
  * @module Resizes an image, and crops or pads it to the size of the box. Pure.
  *
- * If the image becomes much smaller, libjpeg or dwebp averages pixels while it decodes (shrink-on-load), or ImageMagick
- * afterwards, and one filter does the rest. bench/README.md has the measurements.
+ * If the image becomes much smaller, libjpeg or dwebp averages pixels while it decodes
+ * (shrink-on-load), or ImageMagick afterwards, and one filter does the rest. bench/README.md has
+ * the measurements.
  *
- * For `cover` and `contain`, if the size is not reliably known, ImageMagick calculates the offset by gravity, which differs
- * by at most one pixel.
+ * For `cover` and `contain`, if the size is not reliably known, ImageMagick calculates the offset
+ * by gravity, which differs by at most one pixel.
  */
 
 import { isSameSize, type Size, turnSize } from '../../images/image-info.ts';
@@ -27,8 +28,8 @@ import { boxGeometry, isRenderedToFit, setsSize, shownArea } from './size.ts';
 import { type ConversionJob, type Fitting, MAGICK_FEATURES, type Sentence } from './types.ts';
 
 /**
- * Lanczos with two lobes instead of three, and a narrower window that compensates for it. The PSNR against Lanczos with
- * three lobes is at least 42 dB. Takes two thirds of the time.
+ * Lanczos with two lobes instead of three, and a narrower window that compensates for it. The PSNR
+ * against Lanczos with three lobes is at least 42 dB. Takes two thirds of the time.
  */
 const FILTER = ['-filter', 'Lanczos', '-define', 'filter:support=2', '-define', 'filter:win-support=2.6'];
 
@@ -42,7 +43,10 @@ export const explainShrinking: Sentence = ({ scaledDecoding, image }) =>
   scaledDecoding &&
   `decoded at ${scaledDecoding.columns.decoded} × ${scaledDecoding.rows.decoded} instead of ${image.width} × ${image.height}`;
 
-/** Crops what libjpeg has decoded partly from pixels beyond the image, and repeats the last column or row in its place. */
+/**
+ * Crops what libjpeg has decoded partly from pixels beyond the image, and repeats the last column
+ * or row in its place.
+ */
 export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
   if (!columns || !rows || (columns.from === columns.decoded && rows.from === rows.decoded)) return [];
@@ -73,8 +77,8 @@ function repeat(line: readonly string[], size: Size, place: string): string[] {
 }
 
 /**
- * Drops the alpha channel of an image, or of each frame of an animated WebP, if it is opaque, as in many screenshots and
- * animations. Resizing with alpha would take 1.2 to 1.6 times as long.
+ * Drops the alpha channel of an image, or of each frame of an animated WebP, if it is opaque, as in
+ * many screenshots and animations. Resizing with alpha would take 1.2 to 1.6 times as long.
  */
 export function dropOpaqueAlpha(job: ConversionJob): string[] {
   const { image, options, tools } = job;
@@ -87,7 +91,9 @@ export function dropOpaqueAlpha(job: ConversionJob): string[] {
 export const explainOpaqueAlpha: Sentence = (job) =>
   dropOpaqueAlpha(job).length > 0 ? 'alpha is dropped if it is opaque' : undefined;
 
-/** Resizes the image, unless it has the requested size already. Without `enlarge`, no side grows. */
+/**
+ * Resizes the image, unless it has the requested size already. Without `enlarge`, no side grows.
+ */
 export function resize(job: ConversionJob): string[] {
   return isResized(job) ? [...reduce(job), ...(orientsLast(job) ? orient(job) : [])] : [];
 }
@@ -104,7 +110,10 @@ function reduce(job: ConversionJob): string[] {
   return [...FILTER, '-resize', `${formatGeometry(asDecoded(job, fitting.resized))}!`];
 }
 
-/** Resizes an image that was decoded at a smaller size, and cuts off what shows only repeated pixels. */
+/**
+ * Resizes an image that was decoded at a smaller size, and cuts off what shows only repeated
+ * pixels.
+ */
 function reduceDecoded({ columns, rows }: ScaledDecoding, target: Size): string[] {
   const resized = { width: columns.resized, height: rows.resized };
   const cut = isSameSize(resized, target) ? [] : crop(target);
@@ -112,8 +121,8 @@ function reduceDecoded({ columns, rows }: ScaledDecoding, target: Size): string[
 }
 
 /**
- * Returns whether `scale` leaves less than half a pixel of a side. ImageMagick rejects that (ParseMetaGeometry), and only there: for a
- * width or a height, it keeps a pixel.
+ * Returns whether `scale` leaves less than half a pixel of a side. ImageMagick rejects that
+ * (ParseMetaGeometry), and only there: for a width or a height, it keeps a pixel.
  */
 function losesSide(job: ConversionJob): boolean {
   const { scale, enlarge } = job.options;
@@ -125,15 +134,17 @@ function losesSide(job: ConversionJob): boolean {
 
 /** Bounds of {@link average}. bench/README.md has the measurements. */
 const AVERAGING = {
-  // With an oversampling of 2.5, the PSNR of text is 39 dB instead of 42. For two pixels, both steps take as long as the filter alone.
+  // With an oversampling of 2.5, the PSNR of text is 39 dB instead of 42. For two pixels, both
+  // steps take as long as the filter alone.
   pixels: { oversampling: 3, minBlock: 3 },
-  // A profile of inks takes seven times as long as the filter, so that every pixel less counts. PSNR of photos: at least 42 dB.
+  // A profile of inks takes seven times as long as the filter, so that every pixel less counts.
+  // PSNR of photos: at least 42 dB.
   inks: { oversampling: 1.6, minBlock: 2 },
 } as const;
 
 /**
- * Averages blocks of pixels if the image becomes much smaller, which takes a fraction of the time of the filter, and leaves fewer inks
- * to convert.
+ * Averages blocks of pixels if the image becomes much smaller, which takes a fraction of the time
+ * of the filter, and leaves fewer inks to convert.
  */
 export function average(job: ConversionJob): string[] {
   if (!job.trustedFitting || job.scaledDecoding || !isResized(job)) return [];
@@ -163,7 +174,8 @@ export function orientFirst(job: ConversionJob): string[] {
 }
 
 /**
- * Returns whether the image is rotated after the resize. Rotating 2.7 megapixels takes 7 ms with ImageMagick 6, and 13 ms with 7.
+ * Returns whether the image is rotated after the resize. Rotating 2.7 megapixels takes 7 ms with
+ * ImageMagick 6, and 13 ms with 7.
  */
 function orientsLast(job: ConversionJob): boolean {
   const { image, options, trustedFitting: fitting } = job;
@@ -174,7 +186,9 @@ function orientsLast(job: ConversionJob): boolean {
   return fitting.resized.width * fitting.resized.height < width * height;
 }
 
-/** Returns the size as columns and rows of the decoded image, which may still have to be rotated. */
+/**
+ * Returns the size as columns and rows of the decoded image, which may still have to be rotated.
+ */
 function asDecoded(job: ConversionJob, { width, height }: Size): Size {
   return turnSize({ width, height }, orientsLast(job) ? job.orientation : 1);
 }
@@ -183,12 +197,18 @@ function isResized(job: ConversionJob): boolean {
   return !isRenderedToFit(job) && setsSize(job.options) && !isUnchanged(job);
 }
 
-/** Returns whether the image is known to have its final size. The filter would take 30 ms per megapixel to change nothing. */
+/**
+ * Returns whether the image is known to have its final size. The filter would take 30 ms per
+ * megapixel to change nothing.
+ */
 function isUnchanged(job: ConversionJob): boolean {
   return job.trustedFitting !== undefined && isSameSize(job.trustedFitting.resized, shownSize(job));
 }
 
-/** Returns the size after `rotate` of what is shown of the first frame or page; 0 × 0 if it is not known. */
+/**
+ * Returns the size after `rotate` of what is shown of the first frame or page; 0 × 0 if it is not
+ * known.
+ */
 function shownSize(job: ConversionJob): Size {
   const [size] = job.turnedSizes;
   return size ? shownArea(size, job) : { width: 0, height: 0 };
@@ -209,8 +229,8 @@ export function cropToBox(job: ConversionJob): string[] {
 }
 
 /**
- * Returns whether `position=attention` still has to choose a part: not if nothing is cut, and not for pages of different sizes or an image
- * without a known size, which keep their centre.
+ * Returns whether `position=attention` still has to choose a part: not if nothing is cut, and not
+ * for pages of different sizes or an image without a known size, which keep their centre.
  */
 export function choosesPart({ options, measured, fittings }: ConversionJob): boolean {
   const [fitting, ...others] = fittings;
@@ -232,7 +252,9 @@ export const explainAttention: Sentence = (job) =>
 export const explainCutting: Sentence = (job) =>
   cropToBox(job).length > 0 ? `cut to ${job.options.width} × ${job.options.height}` : undefined;
 
-/** Returns the size of the picture after the box for `cover`, and before the borders of `contain`. */
+/**
+ * Returns the size of the picture after the box for `cover`, and before the borders of `contain`.
+ */
 export const pictureSize = ({ resized, result }: Fitting): Size => ({
   width: Math.min(resized.width, result.width),
   height: Math.min(resized.height, result.height),
@@ -255,7 +277,8 @@ export function pad(job: ConversionJob): string[] {
     ]);
   });
   const colour = paddingColour(job);
-  // ImageMagick 6 leaves the alpha of a BMP with a palette undefined: what the memory held before would become visible.
+  // ImageMagick 6 leaves the alpha of a BMP with a palette undefined: what the memory held before
+  // would become visible.
   const opaque = job.image.type === 'bmp' && colour === 'none' ? ['-alpha', 'set'] : [];
   return [...opaque, '-background', colour, '-compose', 'Copy', ...extend, '-compose', 'Over'];
 }

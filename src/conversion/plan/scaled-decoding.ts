@@ -1,13 +1,13 @@
 /**
- * @module Selects the size at which libjpeg decodes a JPEG that becomes much smaller (shrink-on-load), or dwebp a WebP. Pure.
- * bench/README.md has the measurements.
+ * @module Selects the size at which libjpeg decodes a JPEG that becomes much smaller
+ * (shrink-on-load), or dwebp a WebP. Pure. bench/README.md has the measurements.
  */
 import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
 import type { KeptMetadata } from '../../tables/options.ts';
 
 /**
- * The scales of libjpeg's decoder that ImageMagick can request, smallest first: the number of eighths that remain of each side, and the
- * divisor that requests it. libjpeg selects 3/8 for 1/3.
+ * The scales of libjpeg's decoder that ImageMagick can request, smallest first: the number of
+ * eighths that remain of each side, and the divisor that requests it. libjpeg selects 3/8 for 1/3.
  */
 const DECODER_SCALES = [
   { eighths: 1, divisor: 8 },
@@ -17,15 +17,21 @@ const DECODER_SCALES = [
 ];
 
 /**
- * Minimum size of the decoded image, relative to the result. libjpeg averages within blocks, which is visible at sharp edges if
- * fewer pixels are left.
+ * Minimum size of the decoded image, relative to the result. libjpeg averages within blocks, which
+ * is visible at sharp edges if fewer pixels are left.
  */
 const MIN_OVERSAMPLING = { smooth: 1.2, detailed: 3 };
 
-/** Maximum shift of the right and bottom edges in pixels of the result, because partly covered decoded pixels are not used. */
+/**
+ * Maximum shift of the right and bottom edges in pixels of the result, because partly covered
+ * decoded pixels are not used.
+ */
 const MAX_SHIFT = 0.3;
 
-/** How often the last column or row can be repeated. With four times, every side can be shifted by less than {@link MAX_SHIFT}. */
+/**
+ * How often the last column or row can be repeated. With four times, every side can be shifted by
+ * less than {@link MAX_SHIFT}.
+ */
 const REPEATED = [1, 2, 3, 4];
 
 /** Columns and rows of a block of libjpeg. */
@@ -33,13 +39,19 @@ const BLOCK = 8;
 
 /** One side of an image that libjpeg decodes at a smaller size, in pixels. */
 interface ScaledSide {
-  /** Decoded pixels. The last one can extend beyond the image: a quarter of 2725 pixels is 682, for 2728 pixels. */
+  /**
+   * Decoded pixels. The last one can extend beyond the image: a quarter of 2725 pixels is 682, for
+   * 2728 pixels.
+   */
   readonly decoded: number;
   /** Decoded pixels to use, which show nothing of what the file holds beyond the image. */
   readonly from: number;
   /** How often the last one of these is repeated. */
   readonly repeated: number;
-  /** Pixels to which these are resized. What exceeds the result shows only repeated pixels, and is cut off. */
+  /**
+   * Pixels to which these are resized. What exceeds the result shows only repeated pixels, and is
+   * cut off.
+   */
   readonly resized: number;
 }
 
@@ -94,7 +106,10 @@ function scaleJpeg(image: ImageInfo, target: Size): ScaledDecoding | undefined {
   return undefined;
 }
 
-/** Returns how a side is decoded; undefined if too few pixels would be left, or the far edge would move too much. */
+/**
+ * Returns how a side is decoded; undefined if too few pixels would be left, or the far edge would
+ * move too much.
+ */
 function scaleSide(
   side: JpegSide,
   eighths: number,
@@ -120,9 +135,10 @@ function scaleSide(
 }
 
 /**
- * Returns the number of decoded pixels that show nothing of what follows the edge of the image in its last block. A file can hold
- * anything there: `jpegtran -crop` and cameras leave what they have cut off. libjpeg averages pixels at 1/8, 1/4 and 1/2, and keeps
- * colours of half the resolution at that of the result. At 3/8, it spreads what follows over the coded unit. Colours of half the
+ * Returns the number of decoded pixels that show nothing of what follows the edge of the image in
+ * its last block. A file can hold anything there: `jpegtran -crop` and cameras leave what they have
+ * cut off. libjpeg averages pixels at 1/8, 1/4 and 1/2, and keeps colours of half the resolution at
+ * that of the result. At 3/8, it spreads what follows over the coded unit. Colours of half the
  * resolution in one direction only are interpolated.
  */
 function pixelsWithin({ length, unit, even }: JpegSide, eighths: number): number {
@@ -134,9 +150,15 @@ function pixelsWithin({ length, unit, even }: JpegSide, eighths: number): number
   return isInterpolated && whole < exact ? whole - 1 : whole;
 }
 
-/** Sizes at which dwebp decodes, relative to the result, best first: worst PSNR of text 40 and 38 dB, of photos 47 and 46 dB. */
+/**
+ * Sizes at which dwebp decodes, relative to the result, best first: worst PSNR of text 40 and 38
+ * dB, of photos 47 and 46 dB.
+ */
 const WEBP_OVERSAMPLING = [3, 2];
-/** Maximum share of the pixels that dwebp writes. Reading more of them again would take the time that is saved. */
+/**
+ * Maximum share of the pixels that dwebp writes. Reading more of them again would take the time
+ * that is saved.
+ */
 const MAX_WEBP_SHARE = 0.4;
 /** Minimum pixels of an image for which the start of another process pays off. */
 const MIN_WEBP_PIXELS = 1_000_000;
@@ -159,7 +181,10 @@ function scaleWebp({ width = 0, height = 0 }: ImageInfo, target: Size): ScaledDe
   return { requested: `${found.columns.decoded}x${found.rows.decoded}`, ...found };
 }
 
-/** Returns whether the pixels of a WebP are all that its conversion needs: dwebp writes neither alpha nor metadata to a PPM. */
+/**
+ * Returns whether the pixels of a WebP are all that its conversion needs: dwebp writes neither
+ * alpha nor metadata to a PPM.
+ */
 function hasOnlyPixels({ opaque, profile, metadata }: ImageInfo, kept: KeptMetadata): boolean {
   const isUntagged = profile === 'none' && (kept === 'copyright' || metadata?.length === 0);
   return (

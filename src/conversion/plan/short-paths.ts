@@ -1,6 +1,7 @@
 /**
- * @module The short paths of a plan, which leave out stages of ImageMagick, and the effects of options that each honours. Any other option
- * that is set sends the job the long way, so that no path can ignore an option that was added later. Pure.
+ * @module The short paths of a plan, which leave out stages of ImageMagick, and the effects of
+ * options that each honours. Any other option that is set sends the job the long way, so that no
+ * path can ignore an option that was added later. Pure.
  */
 import { type Effect, isOptionSet, type OptionName, optionRow } from '../../tables/options.ts';
 import type { ConvertOptions } from './types.ts';

@@ -1,6 +1,6 @@
 /**
- * @module Sizes of the frames and pages to convert, at each stage of a conversion. The rounding is that of sharp:
- * ResolveShrink (sharp 0.35, src/common.cc). Pure.
+ * @module Sizes of the frames and pages to convert, at each stage of a conversion. The rounding is
+ * that of sharp: ResolveShrink (sharp 0.35, src/common.cc). Pure.
  */
 
 import {
@@ -51,7 +51,8 @@ export const turnOf = ({ rotate = 0, flip }: ConvertOptions): Orientation =>
 /**
  * Returns the factors by which all results are resized.
  *
- * @returns undefined if they differ, or are not known, or if a result is rotated, or shows a part of the image or borders
+ * @returns undefined if they differ, or are not known, or if a result is rotated, or shows a part
+ *   of the image or borders
  */
 export function commonScale(image: ImageInfo, requested: readonly ConvertOptions[]): Scale | undefined {
   const { width = 0, height = 0, orientation = 1 } = image;
@@ -67,7 +68,10 @@ export function commonScale(image: ImageInfo, requested: readonly ConvertOptions
   return scales.every((scale) => scale?.x === first?.x && scale?.y === first?.y) ? first : undefined;
 }
 
-/** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
+/**
+ * Returns whether all frames are converted: by default if the output can be animated, and on
+ * request as pages.
+ */
 export const keepsAllFrames = (
   { animation }: Pick<ImageInfo, 'animation'>,
   options: Pick<ConvertOptions, 'format' | 'frames'>,
@@ -86,7 +90,10 @@ export const keepsAllPages = (options: Pick<ConvertOptions, 'format' | 'pages'>)
 /** Returns the ranges of the pages that are asked for by number; undefined without numbers. */
 export const numberedPages = ({ pages = 'all' }: Pick<ConvertOptions, 'pages'>) => parsePages(pages);
 
-/** Returns the number of the first page that is asked for and does not exist; undefined if there is none. */
+/**
+ * Returns the number of the first page that is asked for and does not exist; undefined if there is
+ * none.
+ */
 export function findMissingPage(image: ImageInfo, options: ConvertOptions): number | undefined {
   const count = countPages(image) || 1;
   const range = numberedPages(options)?.find(([, last]) => last > count);
@@ -96,7 +103,10 @@ export function findMissingPage(image: ImageInfo, options: ConvertOptions): numb
 /** Properties that state the size of an image or a page. */
 export type Stored = Pick<ImageInfo, 'width' | 'height' | 'orientation'>;
 
-/** Returns the sizes of the image, or of the pages to convert, after `rotate`, as far as they are known. */
+/**
+ * Returns the sizes of the image, or of the pages to convert, after `rotate`, as far as they are
+ * known.
+ */
 export function turnSizes({ image, turn, pages, keepsAllFrames }: Selection): Size[] {
   if (pages.length > 0) return pages.flatMap((page) => turnedSize(page, turn));
   // Where a decoder reads the file itself, it rotates an image without an orientation of its own.
@@ -106,7 +116,9 @@ export function turnSizes({ image, turn, pages, keepsAllFrames }: Selection): Si
   return turnedSize({ ...image, ...image.aperture, orientation: keepsAllFrames ? 1 : orientation }, turn);
 }
 
-/** Returns the size of an upright image after `rotate`, in a list; an empty list if it is not known. */
+/**
+ * Returns the size of an upright image after `rotate`, in a list; an empty list if it is not known.
+ */
 export function turnedSize({ width, height, orientation }: Stored, turn: Orientation): Size[] {
   if (!width || !height) return [];
   return [turnSize(turnSize({ width, height }, orientation), turn)];
@@ -116,8 +128,8 @@ export function turnedSize({ width, height, orientation }: Stored, turn: Orienta
 type Shown = Pick<ConversionJob, 'image' | 'options' | 'measured'>;
 
 /**
- * Returns the area of an image that is shown: what `crop` and `trim` keep, or all of it. That of a raster image has whole pixels, at
- * least one.
+ * Returns the area of an image that is shown: what `crop` and `trim` keep, or all of it. That of a
+ * raster image has whole pixels, at least one.
  *
  * @param size size of the upright image after `rotate`
  * @param at index of the page
@@ -146,7 +158,10 @@ function parseCrop(crop: string, size: Size): Area {
 /** Maximum rounding error in pixels of a calculated side. */
 const ROUNDING_ERROR = 1e-6;
 
-/** Returns the size after `rotate` of an image or page whose edge the crop exceeds; undefined if there is none. */
+/**
+ * Returns the size after `rotate` of an image or page whose edge the crop exceeds; undefined if
+ * there is none.
+ */
 export function findCropOutside(extent: Extent): Size | undefined {
   const { crop } = extent.options;
   if (crop === undefined) return undefined;
@@ -156,7 +171,10 @@ export function findCropOutside(extent: Extent): Size | undefined {
   });
 }
 
-/** Returns the pages to convert. Those of a PDF have the size in pixels at the resolution of the options. */
+/**
+ * Returns the pages to convert. Those of a PDF have the size in pixels at the resolution of the
+ * options.
+ */
 function selectPages(
   { type, pages = [] }: Pick<ImageInfo, 'type' | 'pages'>,
   options: ConvertOptions,
@@ -181,7 +199,10 @@ export const countPages = ({ pages, pageCount }: ImageInfo): number => pageCount
 /** Returns whether only a part of the image is fitted. */
 const cutsFirst = ({ crop, trim }: Partial<ConvertOptions>): boolean => (crop ?? trim) !== undefined;
 
-/** Returns whether the image is rendered at the size of the result. The area of a `crop` is cut out of a whole page. */
+/**
+ * Returns whether the image is rendered at the size of the result. The area of a `crop` is cut out
+ * of a whole page.
+ */
 export const isRenderedToFit = ({ image, options }: Pick<ConversionJob, 'image' | 'options'>): boolean =>
   image.type === 'svg' || (image.type === 'pdf' && !cutsFirst(options));
 
@@ -192,7 +213,10 @@ export function renderedPages(extent: Extent): readonly Partial<Size>[] {
     : extent.pages;
 }
 
-/** Size in pixels at which an SVG is rendered for an icon without a requested size: that of the icon's largest image. */
+/**
+ * Size in pixels at which an SVG is rendered for an icon without a requested size: that of the
+ * icon's largest image.
+ */
 const ICON_SIDE = 256;
 
 /** Returns the options with the box that an SVG is fitted into. It can always be enlarged. */
@@ -211,7 +235,10 @@ export function drawingBox(options: ConvertOptions): ConvertOptions {
 /** Options of a drawing, without those that every request has. */
 export type DrawingOptions = Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>;
 
-/** Returns whether an SVG stays vector. Borders of `contain`, or the space around a picture on its page, would show what is cut off. */
+/**
+ * Returns whether an SVG stays vector. Borders of `contain`, or the space around a picture on its
+ * page, would show what is cut off.
+ */
 export const staysVector = (options: DrawingOptions): boolean =>
   options.format === 'pdf' &&
   !(cutsFirst(options) && (options.fit === 'contain' || hasSpace(options))) &&
@@ -219,8 +246,8 @@ export const staysVector = (options: DrawingOptions): boolean =>
   honours('vectors', options);
 
 /**
- * Returns the size in pixels of the largest image in memory before it is resized: the stored image, or the rendered
- * SVG.
+ * Returns the size in pixels of the largest image in memory before it is resized: the stored image,
+ * or the rendered SVG.
  *
  * @returns 0 by 0 if the size is not known, or if an SVG is not rasterized
  */
@@ -235,9 +262,9 @@ export function peakRasterSize({ image, options, measured }: Shown): Size {
 }
 
 /**
- * Returns the sides to pass to librsvg, which fits an image inside a box and rounds up. Given both sides of the box, it
- * can render one pixel too many. So it gets the side that limits the scale, and the other one only if it is a whole
- * number.
+ * Returns the sides to pass to librsvg, which fits an image inside a box and rounds up. Given both
+ * sides of the box, it can render one pixel too many. So it gets the side that limits the scale,
+ * and the other one only if it is a whole number.
  *
  * @param size size of the image
  * @param box sides that are not given are infinite
@@ -281,7 +308,10 @@ export function sizesToMake({ image, options, fittings }: Extent): Size[] {
   return staysVector(options) ? [] : fittings.map(({ result }) => result);
 }
 
-/** Returns whether a side of a result, or of the picture that it is cut from, is longer than its format can hold. */
+/**
+ * Returns whether a side of a result, or of the picture that it is cut from, is longer than its
+ * format can hold.
+ */
 export function exceedsFormat(extent: Extent): boolean {
   const { maxDimension = Number.POSITIVE_INFINITY } = OUTPUTS[extent.options.format];
   return sizesToMake(extent).some(({ width, height }) => Math.max(width, height) > maxDimension);
@@ -291,7 +321,10 @@ export function exceedsFormat(extent: Extent): boolean {
 type Box = Pick<ConvertOptions, 'width' | 'height' | 'scale' | 'fit' | 'enlarge'>;
 
 interface FitRule {
-  /** Returns the scale of a side, from the scale that fits this side and the one that fits the other. */
+  /**
+   * Returns the scale of a side, from the scale that fits this side and the one that fits the
+   * other.
+   */
   readonly scale: (own: number, other: number) => number;
   /** Flag of an ImageMagick geometry with the same meaning. */
   readonly flag: '' | '^' | '!';
@@ -328,7 +361,10 @@ function fitInto({ width, height }: Size, box: Box, round = roundHalfUp): Fittin
   return { resized, result };
 }
 
-/** Returns the scales that make each side as long as the box, or that are requested. If only one side is given, both are equal. */
+/**
+ * Returns the scales that make each side as long as the box, or that are requested. If only one
+ * side is given, both are equal.
+ */
 function sideScales({ width, height }: Size, box: Box): [x: number, y: number] {
   if (box.scale) return [box.scale / 100, box.scale / 100];
   const x = box.width ? box.width / width : undefined;

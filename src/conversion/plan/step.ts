@@ -1,6 +1,7 @@
 /**
- * @module The commands of a plan, as data, and the files that they write. Placeholders stand for what a plan does not depend on: the
- * path of a profile, the number of threads, and the names of files that distinguish the results of one image. Pure.
+ * @module The commands of a plan, as data, and the files that they write. Placeholders stand for
+ * what a plan does not depend on: the path of a profile, the number of threads, and the names of
+ * files that distinguish the results of one image. Pure.
  */
 import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tables/tools.ts';
@@ -16,7 +17,10 @@ export interface Step {
   readonly stdout?: string;
   /** Level of zlib for the PNG that the command writes for the next one. */
   readonly deflateLevel?: number;
-  /** PNG that the command renders. Its size is checked afterwards, because it was not reliably known before. */
+  /**
+   * PNG that the command renders. Its size is checked afterwards, because it was not reliably known
+   * before.
+   */
   readonly rendersTo?: string;
 }
 
@@ -55,7 +59,10 @@ export const OUTPUT = '{output}';
 
 /** PPM that dwebp has decoded at a smaller size. */
 export const SCALED_FILE = `scaled${SUFFIX}.ppm`;
-/** Start of the names of the PNG files that pdftocairo renders. It adds the number of the page, and the extension. */
+/**
+ * Start of the names of the PNG files that pdftocairo renders. It adds the number of the page, and
+ * the extension.
+ */
 export const PAGE_STEM = `page${SUFFIX}`;
 /** Image before encoding, stored for results that are encoded several times. */
 export const KEPT_FILE = `kept${SUFFIX}.miff`;
@@ -67,7 +74,9 @@ export const FILE_TO_ENCODE = `encode${SUFFIX}.png`;
 /** Title of a PDF, and name of the only result of an image without its extension. */
 export const OUTPUT_STEM = 'image';
 
-/** Returns whether an argument has a placeholder, as few have. A command can have 100 000 arguments. */
+/**
+ * Returns whether an argument has a placeholder, as few have. A command can have 100 000 arguments.
+ */
 const hasPlaceholder = (arg: string): boolean => arg.includes('{');
 
 /** Replaces the placeholders in the name of a file, for the result with a suffix. */
@@ -108,7 +117,8 @@ const afterOption: Outputs = (args) => args.slice(args.lastIndexOf('-o') + 1).sl
 const OUTPUTS_BY_TOOL: Readonly<Record<ToolName, Outputs>> = {
   magick(args, job) {
     const written = args.filter((_, at) => at === args.length - 1 || args[at - 1] === '-write');
-    // It writes Group 4 to a temporary file first, and the tags of a TIFF (TIFFSetImageProperties of version 7).
+    // It writes Group 4 to a temporary file first, and the tags of a TIFF (TIFFSetImageProperties
+    // of version 7).
     const readsTiff = job.image.type === 'tiff' && !job.rasterized;
     if (readsTiff || written.some((arg) => arg.startsWith('GROUP4:'))) return undefined;
     return written.flatMap((arg) => frameFiles(arg.slice(arg.indexOf(':') + 1), job));
@@ -131,7 +141,10 @@ const OUTPUTS_BY_TOOL: Readonly<Record<ToolName, Outputs>> = {
 /** Number in the name of the file of a frame. */
 const FRAME_NUMBER = '%05d';
 
-/** Returns the names of the files that ImageMagick writes for this name, one for each frame if it has a place for a number. */
+/**
+ * Returns the names of the files that ImageMagick writes for this name, one for each frame if it
+ * has a place for a number.
+ */
 function frameFiles(name: string, { image }: WritingJob): string[] {
   if (!name.includes(FRAME_NUMBER)) return [name];
   const frames = image.animation?.delaysMs ?? [];
@@ -139,7 +152,8 @@ function frameFiles(name: string, { image }: WritingJob): string[] {
 }
 
 /**
- * Returns the names of the only files that a command writes, or undefined if they are not known before it runs.
+ * Returns the names of the only files that a command writes, or undefined if they are not known
+ * before it runs.
  *
  * @param step a command without placeholders
  */

@@ -1,17 +1,24 @@
-/** @module Fits the delays of an animation into those of a GIF, which are hundredths of a second. Pure. */
+/**
+ * @module Fits the delays of an animation into those of a GIF, which are hundredths of a second.
+ * Pure.
+ */
 import type { ConversionJob } from './types.ts';
 
 /** Maximum delay of a GIF frame, in hundredths of a second: 16 bits. */
 const MAX_DELAY_CS = 65_535;
-/** Minimum delay, in hundredths of a second. Browsers show a frame with a shorter one for ten hundredths. */
+/**
+ * Minimum delay, in hundredths of a second. Browsers show a frame with a shorter one for ten
+ * hundredths.
+ */
 const MIN_DELAY_CS = 2;
 /** Maximum share by which the duration of a GIF differs without a note. */
 const MAX_DIFFERENCE = 0.01;
 
 /**
- * Returns the delay of each frame in hundredths of a second, and 0 for a frame to leave out. Errors of rounding do not add up. A frame that
- * follows too soon is delayed, and left out if it would have ended by then, so that the animation is as long as its source. The last frame
- * is kept, and at least two are.
+ * Returns the delay of each frame in hundredths of a second, and 0 for a frame to leave out. Errors
+ * of rounding do not add up. A frame that follows too soon is delayed, and left out if it would
+ * have ended by then, so that the animation is as long as its source. The last frame is kept, and
+ * at least two are.
  */
 export function toCentiseconds(delaysMs: readonly number[]): number[] {
   const durationMs = sum(delaysMs);
@@ -38,7 +45,10 @@ export function toCentiseconds(delaysMs: readonly number[]): number[] {
   return delays;
 }
 
-/** Returns the delays of a GIF that is made of an animation with delays in milliseconds; undefined for other results. */
+/**
+ * Returns the delays of a GIF that is made of an animation with delays in milliseconds; undefined
+ * for other results.
+ */
 export function gifDelays({ image, options, keepsAllFrames }: ConversionJob): number[] | undefined {
   const isTimed = keepsAllFrames && options.format === 'gif' && image.animation?.frames !== undefined;
   return isTimed ? toCentiseconds(image.animation.delaysMs) : undefined;

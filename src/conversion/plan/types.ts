@@ -11,13 +11,21 @@ import type { Step } from './step.ts';
 /** Options of a result, parsed. The table of options describes them. */
 export type ConvertOptions = OptionValues & {
   readonly format: OutputType;
-  /** Quality values by format, for `output_format=auto` and `smallest`. The best of these formats replaces `format` before planning. */
+  /**
+   * Quality values by format, for `output_format=auto` and `smallest`. The best of these formats
+   * replaces `format` before planning.
+   */
   readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
   /** Whether the smallest result of the accepted formats is wanted. */
   readonly smallest?: boolean;
-  /** Formats of which the smallest result is kept. The first one replaces `format` before planning. */
+  /**
+   * Formats of which the smallest result is kept. The first one replaces `format` before planning.
+   */
   readonly candidates?: readonly OutputType[] | undefined;
-  /** Whether the result is a part of a combined file. Then a PDF can become a PDF of its drawn pages. Default: no. */
+  /**
+   * Whether the result is a part of a combined file. Then a PDF can become a PDF of its drawn
+   * pages. Default: no.
+   */
   readonly isPart?: boolean;
   /** Set if the source has a watermark. */
   readonly watermark?: Watermark | undefined;
@@ -43,13 +51,16 @@ export interface Measured {
   /** The image as it is once it is decoded, or with the size at which librsvg draws it. */
   readonly image?: ImageInfo | undefined;
   /**
-   * What `trim` keeps of each page, or of all frames, instead of `crop`, in pixels of the upright image. Undefined for an image of one
-   * colour, which is kept.
+   * What `trim` keeps of each page, or of all frames, instead of `crop`, in pixels of the upright
+   * image. Undefined for an image of one colour, which is kept.
    */
   readonly areas?: readonly (Area | undefined)[] | undefined;
   /** What `position=attention` keeps in the centre, or as near to it as the edges permit. */
   readonly point?: FocalPoint | undefined;
-  /** Number of colours in a sample of each page of a PDF; undefined for one that is not of few colours. */
+  /**
+   * Number of colours in a sample of each page of a PDF; undefined for one that is not of few
+   * colours.
+   */
   readonly sampledColours?: readonly (number | undefined)[] | undefined;
   /** Quality and bytes of a result in another format that looks the same. */
   readonly rival?: { readonly quality: number; readonly bytes: number } | undefined;
@@ -58,9 +69,10 @@ export interface Measured {
 }
 
 /**
- * Place of a watermark in pixels of the picture, at its own size: the top left corner of an image; or text of at most `textWidth`, whose
- * `margin` is also the distance between its repetitions. By default, the text has a sixth of the picture's width, and its margin, too.
- * `height` is that of the drawing of the text, and `minWidth` less than the width of most texts like it.
+ * Place of a watermark in pixels of the picture, at its own size: the top left corner of an image;
+ * or text of at most `textWidth`, whose `margin` is also the distance between its repetitions. By
+ * default, the text has a sixth of the picture's width, and its margin, too. `height` is that of
+ * the drawing of the text, and `minWidth` less than the width of most texts like it.
  */
 export type WatermarkPlace =
   | { readonly left: number; readonly top: number }
@@ -81,7 +93,9 @@ export interface ToolContext {
   readonly scalesWebp?: boolean;
   /** Whether cwebp is installed. Default: false. */
   readonly encodesWebp?: boolean;
-  /** Whether img2webp is installed. Default: false. ImageMagick 6 always needs it for animations. */
+  /**
+   * Whether img2webp is installed. Default: false. ImageMagick 6 always needs it for animations.
+   */
   readonly assemblesWebp?: boolean;
   /** Whether pngquant is installed. Default: false. */
   readonly selectsColours?: boolean;
@@ -93,35 +107,48 @@ export interface ToolContext {
 
 /** Features of a major version of ImageMagick that plans depend on. */
 interface MagickFeatures {
-  /** Tool that decodes AVIF and HEIC. ImageMagick 6 loses transparency, profile and correct colours (`fixtures/README.md`). */
+  /**
+   * Tool that decodes AVIF and HEIC. ImageMagick 6 loses transparency, profile and correct colours
+   * (`fixtures/README.md`).
+   */
   readonly heif: Extract<ToolName, 'magick' | 'heif'>;
   /**
-   * Whether ImageMagick can write animated WebP if img2webp is missing. Version 7 stores whole frames, even if only a part changes.
-   * Version 6 shifts the delays, loses the loop count and appends invalid data.
+   * Whether ImageMagick can write animated WebP if img2webp is missing. Version 7 stores whole
+   * frames, even if only a part changes. Version 6 shifts the delays, loses the loop count and
+   * appends invalid data.
    */
   readonly animatedWebp: boolean;
-  /** Whether the blending method of WebP frames is read. ImageMagick 6 blends every frame with those before it. */
+  /**
+   * Whether the blending method of WebP frames is read. ImageMagick 6 blends every frame with those
+   * before it.
+   */
   readonly webpBlending: boolean;
   /**
-   * Effort of lossless WebP, 0 to 100: the default of libwebp. ImageMagick 7 also rounds colours below 100: greys of a drawing by up to
-   * 2 of 255.
+   * Effort of lossless WebP, 0 to 100: the default of libwebp. ImageMagick 7 also rounds colours
+   * below 100: greys of a drawing by up to 2 of 255.
    */
   readonly losslessWebpEffort: number;
   /** Whether lossless WebP can keep the colours of invisible pixels (`webp:exact`). */
   readonly exactWebp: boolean;
   /**
-   * Whether tables and a matrix convert colours in a fourth of the time of a profile: 0.4 instead of 2.4 s for 12 megapixels. In
-   * version 7, they take three times as long as a profile.
+   * Whether tables and a matrix convert colours in a fourth of the time of a profile: 0.4 instead
+   * of 2.4 s for 12 megapixels. In version 7, they take three times as long as a profile.
    */
   readonly colourTables: boolean;
   /**
-   * Operators that average blocks of pixels. Both give the same pixels. In version 7, `-scale` of 8.3 megapixels takes 149 ms, and the
-   * filter 84; in version 6, both take 49 ms.
+   * Operators that average blocks of pixels. Both give the same pixels. In version 7, `-scale` of
+   * 8.3 megapixels takes 149 ms, and the filter 84; in version 6, both take 49 ms.
    */
   readonly averaging: readonly string[];
-  /** Operator with which `-channel RGBK` replaces only colours. With Src, version 6 copies alpha. With Atop, 7 darkens partial alpha. */
+  /**
+   * Operator with which `-channel RGBK` replaces only colours. With Src, version 6 copies alpha.
+   * With Atop, 7 darkens partial alpha.
+   */
   readonly colourOperator: 'Atop' | 'Src';
-  /** How pixels are dithered. With FloydSteinberg, version 7 writes three times as many colours as it should. */
+  /**
+   * How pixels are dithered. With FloydSteinberg, version 7 writes three times as many colours as
+   * it should.
+   */
   readonly dithering: 'FloydSteinberg' | 'Riemersma';
   /** Operator that gives all images of a list the same palette. */
   readonly sharedPalette: '+map' | '+remap';
@@ -207,18 +234,24 @@ export const RESTORED_FILE = 'restored.jpg';
 /** PNG that librsvg renders for ImageMagick. */
 export const RASTERIZED_FILE = 'rasterized.png';
 
-/** A conversion to plan, and what its image and options determine. `createJob` derives each fact once. */
+/**
+ * A conversion to plan, and what its image and options determine. `createJob` derives each fact
+ * once.
+ */
 export interface ConversionJob {
   /** The image of {@link measured} if there is one, otherwise that of the header. */
   readonly image: ImageInfo;
   readonly options: ConvertOptions;
   readonly measured: Measured;
   readonly tools: ToolContext;
-  /** Two digits that distinguish the files of one of several results of an image; empty for its only result. No command depends on it. */
+  /**
+   * Two digits that distinguish the files of one of several results of an image; empty for its only
+   * result. No command depends on it.
+   */
   readonly suffix: string;
   /**
-   * The only file that the last step leaves, with placeholders; see `nameFile`. No other name in the folder starts with its name
-   * without the extension.
+   * The only file that the last step leaves, with placeholders; see `nameFile`. No other name in
+   * the folder starts with its name without the extension.
    */
   readonly output: string;
   /** External program that decodes the input to PNG first. Undefined if none does, or if it has. */
@@ -226,11 +259,14 @@ export interface ConversionJob {
   /** Programs of the plan, in the order in which they run after the decoder. */
   readonly programs: readonly ToolName[];
   /**
-   * PNG files, one per frame, that another tool has rendered or decoded. Undefined if ImageMagick reads the input
-   * itself.
+   * PNG files, one per frame, that another tool has rendered or decoded. Undefined if ImageMagick
+   * reads the input itself.
    */
   readonly rasterized: readonly string[] | undefined;
-  /** Whether all frames are converted: by default if the output can be animated, and on request as pages. */
+  /**
+   * Whether all frames are converted: by default if the output can be animated, and on request as
+   * pages.
+   */
   readonly keepsAllFrames: boolean;
   /** Pages of a TIFF or a PDF to convert. Those of a PDF have a size in pixels. */
   readonly pages: readonly Page[];
@@ -238,7 +274,10 @@ export interface ConversionJob {
   readonly colourPages: ReadonlyMap<string, Page>;
   /** What `rotate` and `flip` do to the upright image. */
   readonly turn: Orientation;
-  /** What is done to the decoded pixels of a single image, or of each frame: the orientation that they still need, and `turn`. */
+  /**
+   * What is done to the decoded pixels of a single image, or of each frame: the orientation that
+   * they still need, and `turn`.
+   */
   readonly orientation: Orientation;
   /** Number of frames or pages that are converted. */
   readonly frameCount: number;
@@ -246,18 +285,24 @@ export interface ConversionJob {
   readonly isPassthrough: boolean;
   /** Whether a JPEG becomes a JPEG XL from which djxl restores the same bytes. */
   readonly isTranscoded: boolean;
-  /** Sizes of the image, or of the pages to convert, upright and after {@link turn}, as far as they are known. */
+  /**
+   * Sizes of the image, or of the pages to convert, upright and after {@link turn}, as far as they
+   * are known.
+   */
   readonly turnedSizes: readonly Size[];
   /** Whether a PDF contains a JPEG as it is. */
   readonly isEmbedded: boolean;
   /**
-   * How the quality of the result is found: by the likeness of results to the image and by their bytes, only by their bytes, or not at
-   * all.
+   * How the quality of the result is found: by the likeness of results to the image and by their
+   * bytes, only by their bytes, or not at all.
    */
   readonly search: 'likeness' | 'bytes' | undefined;
   /** Sizes of each frame or page whose size the header states. */
   readonly fittings: readonly Fitting[];
-  /** Sizes of the image, if they are reliably known, and all frames or pages to resize have the same size. */
+  /**
+   * Sizes of the image, if they are reliably known, and all frames or pages to resize have the same
+   * size.
+   */
   readonly trustedFitting: Fitting | undefined;
   /** Smaller size at which libjpeg decodes a JPEG, or dwebp a WebP. Undefined for full size. */
   readonly scaledDecoding: ScaledDecoding | undefined;

@@ -1,4 +1,7 @@
-/** @module The place and the size of a watermark, and the commands that put it on each frame or page. */
+/**
+ * @module The place and the size of a watermark, and the commands that put it on each frame or
+ * page.
+ */
 import type { Size } from '../../images/image-info.ts';
 import { OPTIONS } from '../../tables/options.ts';
 import { formatGeometry, formatOffset, type Offset, pointOf } from './position.ts';
@@ -6,14 +9,19 @@ import { pictureSize } from './resize.ts';
 import { SUFFIX, words } from './step.ts';
 import type { ConversionJob, ConvertOptions, Sentence, WatermarkPlace } from './types.ts';
 
-/** Distance from the edges, and between repetitions, as a share of the shorter side of the picture. */
+/**
+ * Distance from the edges, and between repetitions, as a share of the shorter side of the picture.
+ */
 const MARGIN = 0.03;
 const marginOf = ({ width, height }: Size): number => Math.round(Math.min(width, height) * MARGIN);
 
 /** Returns the name of a watermark at one of the sizes of {@link watermarkBoxes}. */
 export const watermarkFile = (at: number): string => `watermark${SUFFIX}-${at}.png`;
 
-/** Returns the sizes of the pictures on which the watermark is put: of each frame or page, before the borders of `contain`. */
+/**
+ * Returns the sizes of the pictures on which the watermark is put: of each frame or page, before
+ * the borders of `contain`.
+ */
 function pictureSizes({ fittings, frameCount }: ConversionJob): Size[] {
   const sizes = fittings.map(pictureSize);
   return Array.from({ length: frameCount }, (_, at) => sizes[at] ?? sizes[0]).filter(
@@ -21,7 +29,10 @@ function pictureSizes({ fittings, frameCount }: ConversionJob): Size[] {
   );
 }
 
-/** Returns the different sizes of the pictures, by a text for each, in the order in which they occur. */
+/**
+ * Returns the different sizes of the pictures, by a text for each, in the order in which they
+ * occur.
+ */
 function distinctPictures(job: ConversionJob): ReadonlyMap<string, Size> {
   return new Map(pictureSizes(job).map((size) => [formatGeometry(size), size]));
 }
@@ -36,7 +47,10 @@ export interface WatermarkBox {
   readonly enlarge: boolean;
 }
 
-/** Returns the boxes into which the watermark is fitted: one for each size of a picture, with a share of its width, and its height. */
+/**
+ * Returns the boxes into which the watermark is fitted: one for each size of a picture, with a
+ * share of its width, and its height.
+ */
 export function watermarkBoxes(job: ConversionJob): WatermarkBox[] {
   const { watermark, watermarkScale = OPTIONS.watermarkScale.default } = job.options;
   return [...distinctPictures(job).values()].map((picture) => {
@@ -59,7 +73,10 @@ function inPixels({ width }: Size, place: WatermarkPlace): Place & { readonly ma
   return { x: margin, y: margin, gap: margin, maxWidth: textWidth };
 }
 
-/** Returns the top left corner of a watermark in a picture. One that is larger than the picture without its margins reaches into these. */
+/**
+ * Returns the top left corner of a watermark in a picture. One that is larger than the picture
+ * without its margins reaches into these.
+ */
 function placeIn(picture: Size, size: Size, options: ConvertOptions): Place {
   if (options.watermark?.place) return inPixels(picture, options.watermark.place);
   const { x, y } = pointOf(options.watermarkPosition ?? OPTIONS.watermarkPosition.default);
@@ -79,8 +96,9 @@ interface Layout {
 }
 
 /**
- * Returns the place of a watermark in a picture. With `watermarkRepeat`, repetitions cover the picture from this place on. The pattern
- * has no row and no column that is not visible, so that it takes little more memory than the picture.
+ * Returns the place of a watermark in a picture. With `watermarkRepeat`, repetitions cover the
+ * picture from this place on. The pattern has no row and no column that is not visible, so that it
+ * takes little more memory than the picture.
  */
 function layOut(picture: Size, size: Size, options: ConvertOptions): Layout {
   const place = placeIn(picture, size, options);
@@ -108,8 +126,9 @@ function layOut(picture: Size, size: Size, options: ConvertOptions): Layout {
 }
 
 /**
- * Puts the watermark on each frame or page. Each is replaced by its result at the end of the list, behind the watermarks. Greys are
- * declared to be colours, because ImageMagick 6 brightens them beside other colours.
+ * Puts the watermark on each frame or page. Each is replaced by its result at the end of the list,
+ * behind the watermarks. Greys are declared to be colours, because ImageMagick 6 brightens them
+ * beside other colours.
  */
 export function addWatermark(job: ConversionJob): string[] {
   const { options, frameCount } = job;

@@ -1,13 +1,13 @@
 /**
- * @module Queue of conversions. It limits how many are prepared and how many run at once, and shares slots and places
- * fairly between clients.
+ * @module Queue of conversions. It limits how many are prepared and how many run at once, and
+ * shares slots and places fairly between clients.
  */
 import { ClientDisconnectedError, serviceError } from '../../tables/errors.ts';
 import { createUsages, leastServed, type Moment, NEGLIGIBLE_MS, type Usages } from './usage.ts';
 
 /**
- * Kinds of preparations, which have separate slots, so that a slow kind delays no other: SVGs take turns in threads, and PDFs wait
- * for a tool.
+ * Kinds of preparations, which have separate slots, so that a slow kind delays no other: SVGs take
+ * turns in threads, and PDFs wait for a tool.
  */
 export type PreparationKind = 'main' | 'svg' | 'pdf';
 
@@ -18,7 +18,10 @@ export interface QueueOptions {
   readonly queueLimit: number;
   /** Number of additional slots for clients without a running job. Default: 0. */
   readonly reservedSlots?: number;
-  /** Maximum number of jobs of each kind that are prepared at once, each in addition to reserved slots. Default: no limit. */
+  /**
+   * Maximum number of jobs of each kind that are prepared at once, each in addition to reserved
+   * slots. Default: no limit.
+   */
   readonly maxPreparations?: Readonly<Partial<Record<PreparationKind, number>>>;
   /** Returns the current time in ms. Default: `performance.now`. */
   readonly now?: () => number;
@@ -49,7 +52,8 @@ export interface Place extends Disposable {
   /**
    * Waits for a slot for preparations, and runs `work` in it. The job keeps its place meanwhile.
    *
-   * @throws {ServiceError} QUEUE_FULL if a job of another client has taken the place, after `work` has ended if it has started
+   * @throws {ServiceError} QUEUE_FULL if a job of another client has taken the place, after `work`
+   *   has ended if it has started
    * @throws {ClientDisconnectedError} if the client has disconnected, likewise
    */
   prepare<T>(work: () => Promise<T>): Promise<T>;
@@ -108,12 +112,14 @@ const SWEEP_INTERVAL_MS = 15_000;
 /**
  * Runs jobs, a limited number at once, and schedules them fairly between clients.
  *
- * A free slot goes to the client with the fewest running jobs. Among these clients, it goes to the one that has waited longest since
- * it arrived or was last served, minus the slot time that it used recently. Within a client, the same rule selects a group. Within
- * a group, jobs run in the order of their arrival. A reserved slot goes only to clients without a running job.
+ * A free slot goes to the client with the fewest running jobs. Among these clients, it goes to the
+ * one that has waited longest since it arrived or was last served, minus the slot time that it used
+ * recently. Within a client, the same rule selects a group. Within a group, jobs run in the order
+ * of their arrival. A reserved slot goes only to clients without a running job.
  *
- * When the queue is full, a new job replaces the newest waiting job of the client with the most waiting jobs, if the new job's
- * client has fewer. So the queue rejects jobs only of clients that have filled their own share.
+ * When the queue is full, a new job replaces the newest waiting job of the client with the most
+ * waiting jobs, if the new job's client has fewer. So the queue rejects jobs only of clients that
+ * have filled their own share.
  */
 export class ConversionQueue {
   readonly #queueLimit: number;
@@ -164,7 +170,10 @@ export class ConversionQueue {
     return this.#enter(owner, this.#running);
   }
 
-  /** Runs a job that consists of a preparation, when a slot for that is free. Throws as {@link enter} and {@link Place.prepare}. */
+  /**
+   * Runs a job that consists of a preparation, when a slot for that is free. Throws as
+   * {@link enter} and {@link Place.prepare}.
+   */
   async prepare<T>(work: () => Promise<T>, owner: JobOwner): Promise<T> {
     using place = this.#enter(owner, this.#preparing[owner.kind ?? 'main']);
     return await place.prepare(work);
@@ -193,7 +202,9 @@ export class ConversionQueue {
     };
   }
 
-  /** Returns whether no place is free for a new job of this client that needs a slot of this stage. */
+  /**
+   * Returns whether no place is free for a new job of this client that needs a slot of this stage.
+   */
   #isFull(client: QueueClient, { slots, reserved, active }: Stage): boolean {
     // Waiting jobs fill idle slots at once.
     return (
@@ -201,7 +212,10 @@ export class ConversionQueue {
     );
   }
 
-  /** Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many. Returns whether it did. */
+  /**
+   * Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many.
+   * Returns whether it did.
+   */
   #freePlace(newcomer: QueueClient): boolean {
     const longest = [...this.#clients.values()].reduce((most, client) =>
       client.jobs.length > most.jobs.length ? client : most,
@@ -241,7 +255,10 @@ export class ConversionQueue {
       for (let job = this.#selectNext(stage); job; job = this.#selectNext(stage)) this.#grant(job, stage);
   }
 
-  /** Returns the job that gets the next free slot of a stage, or undefined if no slot is free or no job can have it. */
+  /**
+   * Returns the job that gets the next free slot of a stage, or undefined if no slot is free or no
+   * job can have it.
+   */
   #selectNext(stage: Stage): QueuedJob | undefined {
     const free = stage.slots - stage.active;
     if (free + stage.reserved <= 0) return undefined;

@@ -1,4 +1,7 @@
-/** @module How much clients and groups of jobs use the slots of a queue, and which of them is served next. */
+/**
+ * @module How much clients and groups of jobs use the slots of a queue, and which of them is served
+ * next.
+ */
 
 /** A point in time. Points with equal `ms` differ in `order`, which increases with each point. */
 export interface Moment {
@@ -47,8 +50,9 @@ export function createUsages(): Usages {
 }
 
 /**
- * Returns the candidate with the fewest running jobs. Among equals, returns the one that has waited longest since it
- * arrived or was last served, minus the slot time that it used. So a client with long jobs waits longer, but not forever.
+ * Returns the candidate with the fewest running jobs. Among equals, returns the one that has waited
+ * longest since it arrived or was last served, minus the slot time that it used. So a client with
+ * long jobs waits longer, but not forever.
  */
 export function leastServed<T>(
   candidates: readonly T[],

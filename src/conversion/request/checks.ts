@@ -1,6 +1,7 @@
 /**
- * @module Checks of the conversion options, as fields of a form or of a command line, from the table of options. Messages and the API
- * reference are generated from them. Chooses the output format of `output_format=auto`: the best one that the client accepts.
+ * @module Checks of the conversion options, as fields of a form or of a command line, from the
+ * table of options. Messages and the API reference are generated from them. Chooses the output
+ * format of `output_format=auto`: the best one that the client accepts.
  */
 import { z } from 'zod';
 import type { ImageInfo } from '../../images/image-info.ts';
@@ -184,7 +185,10 @@ const area = z.string().regex(AREA_TEXT, CROP);
 
 const COLOUR = 'a colour as #rgb, #rrggbb or a name of CSS';
 
-/** Colour as in CSS, with three or six hex digits. The `#` is optional, because it starts a comment in shells. */
+/**
+ * Colour as in CSS, with three or six hex digits. The `#` is optional, because it starts a comment
+ * in shells.
+ */
 const hexColour = z
   .string()
   .regex(/^#?(?:[\dA-Fa-f]{3}|[\dA-Fa-f]{6})$/, COLOUR)
@@ -223,7 +227,8 @@ function checkFor(type: OptionType): z.ZodType {
 }
 
 /**
- * Creates the checks of the options, by field name. Every value is text, from a form or a command line.
+ * Creates the checks of the options, by field name. Every value is text, from a form or a command
+ * line.
  *
  * @param outputs the enabled output formats, which the descriptions name
  */
@@ -240,7 +245,10 @@ export function optionFields(outputs: readonly OutputType[]): Record<string, z.Z
   return Object.fromEntries(OPTION_NAMES.map((name) => [fieldName(name), check(name)]));
 }
 
-/** Returns the parsed values of {@link optionFields} by the names of the options. Ignores other fields. */
+/**
+ * Returns the parsed values of {@link optionFields} by the names of the options. Ignores other
+ * fields.
+ */
 export const toOptionValues = (checked: Readonly<Record<string, unknown>>): OptionValues =>
   Object.fromEntries(
     OPTION_NAMES.map((name) => {
@@ -252,7 +260,10 @@ export const toOptionValues = (checked: Readonly<Record<string, unknown>>): Opti
     }),
   ) as unknown as OptionValues;
 
-/** Formats that can be chosen, with the quality value that the client gives each, above 0 and up to 1. */
+/**
+ * Formats that can be chosen, with the quality value that the client gives each, above 0 and up to
+ * 1.
+ */
 export type AcceptedFormats = Readonly<Partial<Record<OutputType, number>>>;
 
 /** Formats of still images, best first. The last ones are chosen only if nothing else fits. */
@@ -260,13 +271,19 @@ const STILLS: readonly OutputType[] = ['avif', 'webp', 'jpg', 'png', 'gif'];
 const TRANSPARENT: readonly OutputType[] = ['avif', 'webp', 'png', 'gif'];
 const ANIMATED: readonly OutputType[] = ['webp', 'gif'];
 
-/** Formats that a wildcard does not permit: older browsers that cannot show AVIF send a wildcard beside `image/webp`. */
+/**
+ * Formats that a wildcard does not permit: older browsers that cannot show AVIF send a wildcard
+ * beside `image/webp`.
+ */
 const NAMED_ONLY: readonly OutputType[] = ['avif', 'webp'];
 
 const MEDIA_RANGE = /^[\w!#$&^.+*-]+\/[\w!#$&^.+*-]+$/;
 const WEIGHT = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
-/** Parses a media range with its quality value (RFC 9110, sections 12.4.2 and 12.5.1); undefined if it is malformed. */
+/**
+ * Parses a media range with its quality value (RFC 9110, sections 12.4.2 and 12.5.1); undefined if
+ * it is malformed.
+ */
 function parseRange(text: string): { readonly name: string; readonly quality: number } | undefined {
   const [name = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());
   const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
@@ -274,8 +291,8 @@ function parseRange(text: string): { readonly name: string; readonly quality: nu
 }
 
 /**
- * Returns the enabled formats that `Accept` permits. A header that is missing or malformed is the same as a wildcard, which does
- * not permit {@link NAMED_ONLY}.
+ * Returns the enabled formats that `Accept` permits. A header that is missing or malformed is the
+ * same as a wildcard, which does not permit {@link NAMED_ONLY}.
  *
  * @param outputs the enabled output formats
  * @throws {ServiceError} NOT_ACCEPTABLE if there is none
@@ -310,8 +327,8 @@ export function acceptedFormats(
 }
 
 /**
- * Returns the accepted formats that suit the image, by descending quality value: an animation stays one, and transparency is kept, if
- * an accepted format can hold it.
+ * Returns the accepted formats that suit the image, by descending quality value: an animation stays
+ * one, and transparency is kept, if an accepted format can hold it.
  */
 export function suitableFormats(
   accepted: AcceptedFormats,

@@ -6,11 +6,14 @@ import type { ConvertOptions } from '../plan/types.ts';
 
 /** Value of a format that stands for the best one that the client accepts. */
 export const AUTO = 'auto';
-/** Value of a format that stands for the one whose result is the smallest, of those that the client accepts. */
+/**
+ * Value of a format that stands for the one whose result is the smallest, of those that the client
+ * accepts.
+ */
 export const SMALLEST = 'smallest';
 /**
- * Returns the options of a part of a combined file: an animation is one picture, of which a TIFF would have all frames as pages, and
- * the pages of a PDF are drawn.
+ * Returns the options of a part of a combined file: an animation is one picture, of which a TIFF
+ * would have all frames as pages, and the pages of a PDF are drawn.
  */
 export const toPart = (options: ConvertOptions): ConvertOptions => ({
   ...options,

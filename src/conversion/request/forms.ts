@@ -1,4 +1,7 @@
-/** @module Parses the forms of the API: the options of a result, presets, several named results, and the choices of a batch. */
+/**
+ * @module Parses the forms of the API: the options of a result, presets, several named results, and
+ * the choices of a batch.
+ */
 import { z } from 'zod';
 import { sanitizeForDisplay } from '../../base/text.ts';
 import type { Config } from '../../tables/config.ts';
@@ -56,7 +59,10 @@ const requestedFormat = (outputs: readonly OutputType[]) =>
       }),
     );
 
-/** The fields that describe one result: its format and its options. Each variant has the same fields. */
+/**
+ * The fields that describe one result: its format and its options. Each variant has the same
+ * fields.
+ */
 const resultFields = (outputs: readonly OutputType[]) =>
   z.object({
     // No default in the schema: generated clients would send it in addition to the user's `format`.
@@ -184,7 +190,9 @@ export const formSchemas = (outputs: readonly OutputType[], presets: Presets = N
 /** The text fields of `POST /convert` or `POST /batch`, parsed. */
 export interface FormOptions {
   readonly options: ConvertOptions;
-  /** Several results of each file, variants or pages, instead of the one that `options` describe. */
+  /**
+   * Several results of each file, variants or pages, instead of the one that `options` describe.
+   */
   readonly variants: readonly Variant[];
   readonly onError: OnError;
   /** Whether the archive has a list of the results. Always with the field `variants`. */
@@ -284,8 +292,8 @@ export const optionNames = (outputs: readonly OutputType[]): string[] =>
   Object.keys(resultFields(outputs).shape);
 
 /**
- * Returns whether the fields that precede a file ask to skip it if it is invalid. Without the field, or with the field after
- * the file, an invalid file fails the upload.
+ * Returns whether the fields that precede a file ask to skip it if it is invalid. Without the
+ * field, or with the field after the file, an invalid file fails the upload.
  */
 export function skipsErrors(fields: readonly TextField[], presets: Presets): boolean {
   const preset = findPreset(fields, presets)?.fields ?? [];
@@ -343,7 +351,8 @@ function parseFields<S extends z.ZodObject>(schema: S, fields: readonly TextFiel
  * @param checked the fields, parsed
  * @param fields the fields as sent, for messages
  * @param accept the header with the formats that the client accepts
- * @throws {ServiceError} CONFLICTING_FORMATS, NOT_ACCEPTABLE, or FIELD_INVALID if options contradict each other
+ * @throws {ServiceError} CONFLICTING_FORMATS, NOT_ACCEPTABLE, or FIELD_INVALID if options
+ *   contradict each other
  */
 function toOptions(
   checked: ResultFields,

@@ -1,4 +1,6 @@
-/** @module The results to make of a file, and what becomes of each: one that fails can be skipped. */
+/**
+ * @module The results to make of a file, and what becomes of each: one that fails can be skipped.
+ */
 
 import { mapInTurns } from '../../images/containers/event-loop.ts';
 import { errorOfFile, isFileError, type ServiceError } from '../../tables/errors.ts';
@@ -9,7 +11,10 @@ import type { ConvertOptions } from '../plan/types.ts';
 export type Attempt<T> = {
   /** Name of the variant; empty for the only result of a file. */
   readonly name: string;
-  /** Two digits or letters that distinguish the files of this result from those of the others; empty for the only result. */
+  /**
+   * Two digits or letters that distinguish the files of this result from those of the others; empty
+   * for the only result.
+   */
   readonly suffix: string;
 } & ({ readonly value: T } | { readonly error: ServiceError });
 
@@ -29,9 +34,11 @@ export const valuesOf = <T>(attempts: readonly Attempt<T>[]): T[] =>
   attempts.flatMap((attempt) => ('value' in attempt ? [attempt.value] : []));
 
 /**
- * Does a part of the work for each result that has not failed, one after another. Yields to the event loop between results.
+ * Does a part of the work for each result that has not failed, one after another. Yields to the
+ * event loop between results.
  *
- * @throws {ServiceError} with `onError: 'fail'`, the first error of a variant, which it names; any error of the only result
+ * @throws {ServiceError} with `onError: 'fail'`, the first error of a variant, which it names; any
+ *   error of the only result
  */
 export async function attemptEach<T, R>(
   attempts: readonly Attempt<T>[],

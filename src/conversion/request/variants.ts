@@ -1,4 +1,7 @@
-/** @module Checks the variants of a request, the presets of the operator, and the cases of a regression check: named options. */
+/**
+ * @module Checks the variants of a request, the presets of the operator, and the cases of a
+ * regression check: named options.
+ */
 import { z } from 'zod';
 import { sanitizeForDisplay } from '../../base/text.ts';
 import { ServiceError, serviceError } from '../../tables/errors.ts';
@@ -31,7 +34,10 @@ export function toTextFields({ name: _, ...options }: NamedOptions): TextField[]
   return Object.entries(options).map(([field, value]) => [field, String(value)]);
 }
 
-/** Fields that a field replaces besides itself: other names of it, and those that set the size in another way. */
+/**
+ * Fields that a field replaces besides itself: other names of it, and those that set the size in
+ * another way.
+ */
 const REPLACED_FIELDS: ReadonlyMap<string, readonly string[]> = new Map([
   ['output_format', ['format']],
   ['format', ['output_format']],
@@ -63,15 +69,18 @@ interface VariantRules {
 /**
  * Parses the values of the field `variants`: JSON arrays of entries, or single entries.
  *
- * @param base the other fields of the request, which apply to all variants that do not have their own
- * @throws {ServiceError} with status 400, naming the variant; with status 406 if `Accept` permits no format
+ * @param base the other fields of the request, which apply to all variants that do not have their
+ *   own
+ * @throws {ServiceError} with status 400, naming the variant; with status 406 if `Accept` permits
+ *   no format
  */
 export function parseVariants(
   values: readonly string[],
   base: readonly TextField[],
   { parse, names, maxVariants }: VariantRules,
 ): Variant[] {
-  // Each value has an entry or more. Parsing all values that a form can have would take several milliseconds.
+  // Each value has an entry or more. Parsing all values that a form can have would take several
+  // milliseconds.
   if (values.length > maxVariants) throw serviceError('TOO_MANY_VARIANTS', values.length, maxVariants);
   const entries = values.flatMap(readEntries);
   if (entries.length > maxVariants) throw serviceError('TOO_MANY_VARIANTS', entries.length, maxVariants);
@@ -107,11 +116,15 @@ export function parseVariants(
   });
 }
 
-/** Maximum number of results of a file of which pages become images. Two digits or letters distinguish their working files. */
+/**
+ * Maximum number of results of a file of which pages become images. Two digits or letters
+ * distinguish their working files.
+ */
 export const MAX_PAGE_IMAGES = 1000;
 
 /**
- * Replaces each variant with several pages, whose format holds only one, by a variant for each page: `p1` and so on.
+ * Replaces each variant with several pages, whose format holds only one, by a variant for each
+ * page: `p1` and so on.
  *
  * @throws {ServiceError} FIELD_INVALID if there are too many pages, before they are listed
  */

@@ -1,4 +1,7 @@
-/** @module Encodes a result: at several qualities if one has to be found, and checks and describes it. */
+/**
+ * @module Encodes a result: at several qualities if one has to be found, and checks and describes
+ * it.
+ */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Output } from '../../process/command.ts';
@@ -45,11 +48,13 @@ import {
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
 
 /**
- * Encodes the pages of a PDF that probably have few colours once more, without loss. Only the decoded pixels show how many there are, and
- * most pictures are photos: to count them first would decode every one twice.
+ * Encodes the pages of a PDF that probably have few colours once more, without loss. Only the
+ * decoded pixels show how many there are, and most pictures are photos: to count them first would
+ * decode every one twice.
  *
  * @param printed what the commands of the job printed
- * @returns the job with the commands that it ran, and what they printed; undefined if no page has few colours
+ * @returns the job with the commands that it ran, and what they printed; undefined if no page has
+ *   few colours
  */
 async function encodeFewColours(job: ConversionJob, printed: string, running: RunningConversion) {
   const sampledColours = parseSampled(job, printed);
@@ -187,14 +192,20 @@ async function findQuality(
   return { ...found, known, encodings: countEncodings(job) - trials, hasFewColours };
 }
 
-/** Returns the maximum bytes of a result: those of the request, and with `quality=auto` those of a source like it. */
+/**
+ * Returns the maximum bytes of a result: those of the request, and with `quality=auto` those of a
+ * source like it.
+ */
 function limitBytes(job: ConversionJob, running: RunningConversion): number {
   const { maxBytes = Number.POSITIVE_INFINITY } = job.options;
   const isLimited = hasAutoQuality(job.options) && isLikeFile(job, running);
   return isLimited ? Math.min(maxBytes, running.sourceBytes) : maxBytes;
 }
 
-/** Returns whether a result has the format and the size of the file that was sent: a repair can turn an icon into a PNG. */
+/**
+ * Returns whether a result has the format and the size of the file that was sent: a repair can turn
+ * an icon into a PNG.
+ */
 const isLikeFile = (job: ConversionJob, { source: { type } }: RunningConversion): boolean =>
   isLikeSource({ ...job, image: { ...job.image, type } });
 

@@ -25,7 +25,10 @@ import { countPages, extentOf } from '../plan/size.ts';
 import { completeStep, nameFile, outputsOf, type Step } from '../plan/step.ts';
 import { type ConversionJob, INPUT_FILE, type PlannedJob } from '../plan/types.ts';
 
-/** Maximum time for rendering an SVG, in milliseconds. An SVG can take any time; real ones take far less than this. */
+/**
+ * Maximum time for rendering an SVG, in milliseconds. An SVG can take any time; real ones take far
+ * less than this.
+ */
 const SVG_TIMEOUT_MS = 15_000;
 /** Maximum memory for rendering an SVG, in bytes. 50 megapixels take a fifth of it. */
 const SVG_MAX_MEMORY = 1024 ** 3;
@@ -34,7 +37,8 @@ const SVG_MAX_MEMORY = 1024 ** 3;
 const MAX_NAMES = 1000;
 
 /**
- * Runs commands one after another, and returns what they printed on standard output, and ImageMagick on standard error.
+ * Runs commands one after another, and returns what they printed on standard output, and
+ * ImageMagick on standard error.
  *
  * @throws {ServiceError} that names the file, if a command fails or the policy forbids a part of it
  * @throws {ClientDisconnectedError} if the conversion is aborted
@@ -50,7 +54,8 @@ export async function runSteps(
   for (let next = queue.shift(); next; next = queue.shift()) {
     const { stdout, stderr } = await runStep(next, job, conversion);
     printed.stdout += stdout;
-    // Only warnings of ImageMagick are parsed, if there are no other lines. cjxl prints what it assumes about colours.
+    // Only warnings of ImageMagick are parsed, if there are no other lines. cjxl prints what it
+    // assumes about colours.
     if (next.tool === 'magick') printed.stderr += stderr;
     if (next.rendersTo) {
       const rendered = await inspectRendered(source, nameFile(next.rendersTo, job.suffix));
@@ -83,7 +88,8 @@ export async function runStep(
     isSvg && config.CONVERT_TIMEOUT_MS > SVG_TIMEOUT_MS
       ? { ms: SVG_TIMEOUT_MS, work: 'SVGs' }
       : conversionLimit(config);
-  // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
+  // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for
+  // that.
   if (rendersTo) await workFiles(folder).rm(join(folder, rendersTo), { recursive: true, force: true });
   const remainingMs = Math.max(1, Math.ceil(deadline - performance.now()));
   return runCommand({
@@ -140,8 +146,9 @@ export const repair = (error: Error, job: ConversionJob, { source, repairs }: Ru
   repairAfterError(error, job, source.folder, repairs);
 
 /**
- * Moves the file that librsvg reads on standard input out of the folder that the tool can change. The file is opened outside of the
- * sandbox: inside its folder, the tool could replace it by a link to any other file.
+ * Moves the file that librsvg reads on standard input out of the folder that the tool can change.
+ * The file is opened outside of the sandbox: inside its folder, the tool could replace it by a link
+ * to any other file.
  */
 export const moveOut = (folder: string): Promise<void> =>
   workFiles(folder).rename(join(folder, INPUT_FILE), movedInput(folder));

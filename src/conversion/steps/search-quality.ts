@@ -1,6 +1,7 @@
 /**
- * @module Searches a quality: the lowest at which a result looks the same, and the highest at which it has at most so many bytes. The
- * logarithms of the difference and of the bytes are nearly linear in the quality, so two or three encodings are usually enough.
+ * @module Searches a quality: the lowest at which a result looks the same, and the highest at which
+ * it has at most so many bytes. The logarithms of the difference and of the bytes are nearly linear
+ * in the quality, so two or three encodings are usually enough.
  */
 import { rm } from 'node:fs/promises';
 import { MIN_QUALITY } from '../../tables/options.ts';
@@ -47,7 +48,8 @@ export interface QualityRange {
 /**
  * Searches the lowest quality at which a result looks the same.
  *
- * @param compare encodes the image at a quality, and returns how much the result differs: 1 is the most that looks the same
+ * @param compare encodes the image at a quality, and returns how much the result differs: 1 is the
+ *   most that looks the same
  * @returns a quality that has been tried
  */
 export async function searchLikeness(
@@ -86,7 +88,9 @@ function nextTrial(tried: readonly Tried[], lowest: number, highest: number): nu
   return Math.min(high, Math.max(low, Math.ceil(guess)));
 }
 
-/** Returns the quality at which the difference is that aimed at, by the line through two results. */
+/**
+ * Returns the quality at which the difference is that aimed at, by the line through two results.
+ */
 function estimate(near: Tried, far: Tried | undefined): number {
   const measured = far
     ? Math.log(far.difference / near.difference) / (far.quality - near.quality)
@@ -110,8 +114,8 @@ const TARGET_SHARE = 0.985;
 const SAFE_SHARE = 0.9;
 const SAFE_DISTANCE = 1.5;
 /**
- * Change of the logarithm of the bytes per step of quality, assumed until there are two results: the median of photos as
- * WebP and JPEG.
+ * Change of the logarithm of the bytes per step of quality, assumed until there are two results:
+ * the median of photos as WebP and JPEG.
  */
 const DEFAULT_SLOPE = 0.025;
 
@@ -164,7 +168,8 @@ export interface Attempts {
 }
 
 /**
- * Encodes an image at several qualities. Keeps the best result that fits, or if none does, the smallest. Removes the others.
+ * Encodes an image at several qualities. Keeps the best result that fits, or if none does, the
+ * smallest. Removes the others.
  *
  * @param from the highest quality, which is tried first
  */

@@ -1,6 +1,7 @@
 /**
- * @module Converts the colours of a profile of curves and a matrix to sRGB with two tables and a matrix, as Little CMS does with
- * relative intent (ICC.1:2022, F.3). Such a profile has no black other than 0, so that there is no black point to compensate.
+ * @module Converts the colours of a profile of curves and a matrix to sRGB with two tables and a
+ * matrix, as Little CMS does with relative intent (ICC.1:2022, F.3). Such a profile has no black
+ * other than 0, so that there is no black point to compensate.
  */
 
 import { BT709_PRIMARIES, encodeSrgb } from './declared-colour.ts';
@@ -10,7 +11,10 @@ import { invert, type Matrix3, multiply, rgbToXyzD50, transpose } from './icc-wr
 /** Entries of a table. ImageMagick interpolates between them: the error is below 0.1 of 255. */
 const ENTRIES = 4096;
 
-/** Conversion to sRGB: a table for each channel to linear light, a matrix, and a table to the encoding of sRGB. */
+/**
+ * Conversion to sRGB: a table for each channel to linear light, a matrix, and a table to the
+ * encoding of sRGB.
+ */
 export interface ColourTables {
   /** The two tables as images of one row, one after the other: PPM with 16 bits per channel. */
   readonly images: Buffer;
@@ -27,8 +31,8 @@ const FLOAT_TABLES = ['D2B0', 'D2B1', 'D2B2', 'D2B3'];
 const END_TOLERANCE = 1 / 4096;
 
 /**
- * Reads the profile of an RGB image. Returns undefined if it has lookup tables, or is of a form that Little CMS may reject or read
- * in another way: then the tool converts the colours itself.
+ * Reads the profile of an RGB image. Returns undefined if it has lookup tables, or is of a form
+ * that Little CMS may reject or read in another way: then the tool converts the colours itself.
  */
 export function readColourTables(profile: Buffer): ColourTables | undefined {
   try {

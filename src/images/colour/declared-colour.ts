@@ -1,6 +1,7 @@
 /**
- * @module Colours that a file declares by numbers: the code points of AVIF and PNG (`nclx` and `cICP`; ITU-T H.273, tables 2 and
- * 3), and the ICC profile of such colours, because the tools use only profiles.
+ * @module Colours that a file declares by numbers: the code points of AVIF and PNG (`nclx` and
+ * `cICP`; ITU-T H.273, tables 2 and 3), and the ICC profile of such colours, because the tools use
+ * only profiles.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { DeclaredColour, HdrTransfer, ImageInfo, Primaries, Transfer } from '../image-info.ts';
@@ -69,7 +70,10 @@ const TRANSFERS: Readonly<Record<number, Transfer>> = {
   17: { curve: [2.6, (52.37 / 48) ** (1 / 2.6), 0, 0, 0] },
   18: { hdr: 'hlg' },
 };
-/** Transfers that define the encoding of a camera, but no display: BT.709, BT.601, BT.1361 and BT.2020. */
+/**
+ * Transfers that define the encoding of a camera, but no display: BT.709, BT.601, BT.1361 and
+ * BT.2020.
+ */
 const CAMERA_TRANSFERS = [1, 6, 11, 12, 14, 15];
 
 const UNSPECIFIED = 2;
@@ -114,8 +118,8 @@ export function isSrgbColour({ primaries, transfer }: DeclaredColour): boolean {
 }
 
 /**
- * Grid points per channel of the table for PQ and HLG. More would have no effect: Little CMS, which the tools use,
- * samples every table at 33 points.
+ * Grid points per channel of the table for PQ and HLG. More would have no effect: Little CMS, which
+ * the tools use, samples every table at 33 points.
  */
 const GRID_POINTS = 33;
 
@@ -148,8 +152,8 @@ function curveTags(primaries: Primaries, parameters: readonly number[]): Profile
 }
 
 /**
- * Creates a table of the sRGB values that show each signal on a standard display, followed by the curve and matrix of
- * sRGB. Yields to the event loop after each slice.
+ * Creates a table of the sRGB values that show each signal on a standard display, followed by the
+ * curve and matrix of sRGB. Yields to the event loop after each slice.
  */
 async function hdrTags(primaries: Primaries, transfer: HdrTransfer): Promise<ProfileTag[]> {
   const wideToXyz = rgbToXyzD50(BT2020_PRIMARIES);
@@ -219,8 +223,8 @@ function decodeSignal({ hdr }: HdrTransfer, signal: number): number {
 }
 
 /**
- * Creates the function that maps decoded light in BT.2020 primaries to light from 0 to 1 on a standard display.
- * Channels can be outside of this range if the display cannot show the colour.
+ * Creates the function that maps decoded light in BT.2020 primaries to light from 0 to 1 on a
+ * standard display. Channels can be outside of this range if the display cannot show the colour.
  */
 function createToneMapping({ hdr, peak = DEFAULT_PEAK }: HdrTransfer): (light: Vector) => Vector {
   const gain = createGain(hdr === 'pq' ? peak : DEFAULT_PEAK);
@@ -235,8 +239,9 @@ function createToneMapping({ hdr, peak = DEFAULT_PEAK }: HdrTransfer): (light: V
 const KAPPA = 0.65;
 
 /**
- * Creates the function from the largest channel to the factor of all channels. Up to reference white the factor is
- * constant; above it, the light follows a quadratic Bézier curve from the knee to the peak.
+ * Creates the function from the largest channel to the factor of all channels. Up to reference
+ * white the factor is constant; above it, the light follows a quadratic Bézier curve from the knee
+ * to the peak.
  */
 function createGain(peak: number): (largest: number) => number {
   const max = Math.max(peak / REFERENCE_WHITE, 1);

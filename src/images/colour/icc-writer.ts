@@ -23,7 +23,8 @@ export function writeProfile(name: string, tags: readonly ProfileTag[]): Buffer 
 }
 
 /**
- * Encodes the description and the copyright, which a profile must have, without a text of its maker.
+ * Encodes the description and the copyright, which a profile must have, without a text of its
+ * maker.
  *
  * @param isOld whether the profile has a version before 4
  */
@@ -71,8 +72,8 @@ export function xyz(values: readonly number[]): Buffer {
 const CURVE_POINTS = 1024;
 
 /**
- * Encodes the curve Y = (aX + b)^g for X ≥ d, and Y = cX below, as a table (curveType), which Little CMS evaluates in a quarter of
- * the time of a power function.
+ * Encodes the curve Y = (aX + b)^g for X ≥ d, and Y = cX below, as a table (curveType), which
+ * Little CMS evaluates in a quarter of the time of a power function.
  *
  * @param parameters g, a, b, c, d
  */

@@ -12,15 +12,23 @@ import {
   type Vector,
 } from './icc-writer.ts';
 
-/** Maximum size of a profile to classify, in bytes. Larger profiles contain lookup tables and are not plain sRGB. */
+/**
+ * Maximum size of a profile to classify, in bytes. Larger profiles contain lookup tables and are
+ * not plain sRGB.
+ */
 export const MAX_PROFILE_BYTES = 64 * 1024;
 
-/** Maximum size of a profile to extract, in bytes. The largest printer profiles have about 2 MiB. */
+/**
+ * Maximum size of a profile to extract, in bytes. The largest printer profiles have about 2 MiB.
+ */
 export const MAX_EXTRACTED_BYTES = 4 * 1024 ** 2;
 
 /** sRGB's primaries as profiles state them, adapted to D50 (IEC 61966-2-1; ICC.1, annex E). */
 const SRGB_PRIMARIES = [0.4361, 0.2225, 0.0139, 0.3851, 0.7169, 0.0971, 0.1431, 0.0606, 0.7141];
-/** Tolerance for rounding by profile writers; the nearest other colour spaces are 20 times as far away. */
+/**
+ * Tolerance for rounding by profile writers; the nearest other colour spaces are 20 times as far
+ * away.
+ */
 const PRIMARY_TOLERANCE = 0.002;
 /** Less than one step of 8 bits, so that a conversion would hardly change a pixel. */
 const CURVE_TOLERANCE = 0.75 / 255;
@@ -39,8 +47,8 @@ const COLOUR_SPACES: Readonly<Record<ColourModel, readonly string[]>> = {
 };
 
 /**
- * Checks whether the profile at `start` describes such pixels. ImageMagick would apply a profile of greys, Lab or XYZ
- * to RGB pixels.
+ * Checks whether the profile at `start` describes such pixels. ImageMagick would apply a profile of
+ * greys, Lab or XYZ to RGB pixels.
  *
  * @param model undefined if the profile can be of any kind
  */
@@ -61,8 +69,8 @@ export async function readColourSpace(bytes: WindowReader, start: number): Promi
 const VERSION_AT = 8;
 
 /**
- * Returns whether the length of a profile is not a multiple of 4, as version 4 requires (ICC.1:2022, 7.2.2). libpng writes no such
- * profile: ImageMagick 6 drops it, and 7 fails.
+ * Returns whether the length of a profile is not a multiple of 4, as version 4 requires
+ * (ICC.1:2022, 7.2.2). libpng writes no such profile: ImageMagick 6 drops it, and 7 fails.
  *
  * @param head its first 9 bytes at least
  */
@@ -93,8 +101,8 @@ export async function readProfile(
 }
 
 /**
- * Checks whether a profile equals sRGB, so that no conversion is needed. A profile whose primaries are on one line cannot describe
- * colours: all would become one. Invalid profiles are `other`.
+ * Checks whether a profile equals sRGB, so that no conversion is needed. A profile whose primaries
+ * are on one line cannot describe colours: all would become one. Invalid profiles are `other`.
  */
 export function classifyProfile(profile: Buffer): Profile {
   try {
@@ -108,8 +116,8 @@ export function classifyProfile(profile: Buffer): Profile {
 }
 
 /**
- * Reads the description of the profile of an image (ICC.1:2022, 9.2.41 and 10.15; version 2, 6.5.17), such as "sRGB
- * IEC61966-2.1".
+ * Reads the description of the profile of an image (ICC.1:2022, 9.2.41 and 10.15; version 2,
+ * 6.5.17), such as "sRGB IEC61966-2.1".
  *
  * @returns undefined if it has no profile, or if that has no description
  */
@@ -118,7 +126,10 @@ export async function describeProfile(bytes: WindowReader, image: ImageInfo): Pr
   return profile && describe(profile);
 }
 
-/** Reads the profile in the file of an image, or the first {@link MAX_PROFILE_BYTES} of it. Undefined if it has none. */
+/**
+ * Reads the profile in the file of an image, or the first {@link MAX_PROFILE_BYTES} of it.
+ * Undefined if it has none.
+ */
 export async function readEmbeddedProfile(
   bytes: WindowReader,
   { type, pixels }: ImageInfo,
@@ -154,8 +165,9 @@ function describe(profile: Buffer): string | undefined {
 const DEFLATED_HEADER_BYTES = 1024;
 
 /**
- * Classifies a profile that PNG has compressed, as {@link classifyProfile} does. libpng ignores a profile of another colour
- * space, and a profile with wrong lengths. A profile above {@link MAX_PROFILE_BYTES} is not checked for these.
+ * Classifies a profile that PNG has compressed, as {@link classifyProfile} does. libpng ignores a
+ * profile of another colour space, and a profile with wrong lengths. A profile above
+ * {@link MAX_PROFILE_BYTES} is not checked for these.
  *
  * @param colourSpace colour space of the pixels
  */
@@ -186,8 +198,9 @@ function inflateProfile(compressed: Buffer): Buffer {
 }
 
 /**
- * Checks the length of a profile and the positions of its tags, as libpng does (png_icc_check_length, png_icc_check_header and
- * png_icc_check_tag_table). From version 4 on, the length is a multiple of 4.
+ * Checks the length of a profile and the positions of its tags, as libpng does
+ * (png_icc_check_length, png_icc_check_header and png_icc_check_tag_table). From version 4 on, the
+ * length is a multiple of 4.
  */
 function hasRightLengths(profile: Buffer): boolean {
   const length = profile.readUInt32BE();
@@ -199,7 +212,10 @@ function hasRightLengths(profile: Buffer): boolean {
   );
 }
 
-/** Minimum determinant of usable primaries. That of sRGB is 0.2, and that of a display with half its saturation is 0.05. */
+/**
+ * Minimum determinant of usable primaries. That of sRGB is 0.2, and that of a display with half its
+ * saturation is 0.05.
+ */
 const MIN_DETERMINANT = 0.0001;
 
 function isSrgb(primaries: Matrix3, tags: ReadonlyMap<string, Buffer>): boolean {
@@ -210,7 +226,10 @@ function isSrgb(primaries: Matrix3, tags: ReadonlyMap<string, Buffer>): boolean 
   );
 }
 
-/** Reads X, Y and Z of red, green and blue. Returns undefined for a profile without primaries, or with lookup tables. */
+/**
+ * Reads X, Y and Z of red, green and blue. Returns undefined for a profile without primaries, or
+ * with lookup tables.
+ */
 export function readPrimaries(profile: Buffer): Matrix3 | undefined {
   if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
     return undefined;
@@ -221,7 +240,10 @@ export function readPrimaries(profile: Buffer): Matrix3 | undefined {
   return [xyz(red), xyz(green), xyz(blue)];
 }
 
-/** Finds the start of each tag by its name (ICC.1, 7.3). The content of a tag states its length, too. */
+/**
+ * Finds the start of each tag by its name (ICC.1, 7.3). The content of a tag states its length,
+ * too.
+ */
 export const readTags = (profile: Buffer): Map<string, Buffer> =>
   new Map(readTagTable(profile).map(({ name, offset }) => [name, profile.subarray(offset)]));
 
@@ -237,14 +259,20 @@ function readTagTable(profile: Buffer) {
 
 /** Tags that decide the colours of a device (ICC.1:2022, section 8; `bkpt` of version 2). */
 const COLOUR_TAGS = /^(?:wtpt|bkpt|chad|[rgb]XYZ|[rgbk]TRC|[AB]2[AB][012]|gamt)$/;
-/** Parts of a header that decide the colours: the version to the connection space, the signature, the intent and the white point. */
+/**
+ * Parts of a header that decide the colours: the version to the connection space, the signature,
+ * the intent and the white point.
+ */
 const COLOUR_FIELDS = [
   [8, 24],
   [36, 40],
   [64, 80],
 ] as const;
 
-/** Returns a profile with the same colours, without the texts of its maker, a date, and bytes that belong to no tag. */
+/**
+ * Returns a profile with the same colours, without the texts of its maker, a date, and bytes that
+ * belong to no tag.
+ */
 export function withoutTexts(profile: Buffer): Buffer {
   const head = Buffer.alloc(128);
   for (const [start, end] of COLOUR_FIELDS) profile.copy(head, start, start, end);
@@ -277,8 +305,8 @@ function isSrgbCurve(tag: Buffer | undefined): boolean {
 type Curve = (value: number) => number;
 
 /**
- * Parameters g, a, b, c, d, e, f of each type of parametric curve: Y = (aX + b)^g + e for X ≥ d, and Y = cX + f below
- * (ICC.1:2022, table 68).
+ * Parameters g, a, b, c, d, e, f of each type of parametric curve: Y = (aX + b)^g + e for X ≥ d,
+ * and Y = cX + f below (ICC.1:2022, table 68).
  */
 const PARAMETRIC: readonly ((...parameters: number[]) => readonly number[])[] = [
   (g = 1) => [g, 1, 0, 0, 0, 0, 0],
@@ -288,7 +316,10 @@ const PARAMETRIC: readonly ((...parameters: number[]) => readonly number[])[] = 
   (...parameters) => parameters,
 ];
 
-/** Reads a curve: an exponent, samples, or a formula (ICC.1:2022, 10.6 and 10.18). Returns undefined for another kind. */
+/**
+ * Reads a curve: an exponent, samples, or a formula (ICC.1:2022, 10.6 and 10.18). Returns undefined
+ * for another kind.
+ */
 export function readCurve(tag: Buffer): Curve | undefined {
   const type = tag.toString('latin1', 0, 4);
   if (type === 'para') {

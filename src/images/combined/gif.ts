@@ -4,7 +4,10 @@ import { gifBlocks } from '../containers/parts.ts';
 import type { FileRange, Piece } from '../containers/pieces.ts';
 import { CombineError, type FrameTiming } from './combiner.ts';
 
-/** Length of the header and the logical screen descriptor, and the offsets of the size and of the flags. */
+/**
+ * Length of the header and the logical screen descriptor, and the offsets of the size and of the
+ * flags.
+ */
 const SCREEN_BYTES = 13;
 const SIZE_AT = 6;
 const FLAGS_AT = 10;
@@ -19,8 +22,8 @@ const INTERLACED = 0x40;
 const CONTROL = Buffer.from([0x21, 0xf9, 4]);
 const TRANSPARENT = 1;
 /**
- * Disposal methods: the frame stays, or what was before it is restored, which is nothing. To clear the area means the same for browsers,
- * but libnsgif fills it with the background colour.
+ * Disposal methods: the frame stays, or what was before it is restored, which is nothing. To clear
+ * the area means the same for browsers, but libnsgif fills it with the background colour.
  */
 const KEEP = 1 << 2;
 const RESTORE = 3 << 2;
@@ -41,7 +44,10 @@ interface Frame {
   readonly data: FileRange;
 }
 
-/** Combines GIFs of one frame. The canvas is that of the first one. Delays are rounded to hundredths of a second. */
+/**
+ * Combines GIFs of one frame. The canvas is that of the first one. Delays are rounded to hundredths
+ * of a second.
+ */
 export async function combineGif(
   paths: readonly string[],
   { delayMs, loopCount }: FrameTiming,
@@ -62,7 +68,10 @@ export async function combineGif(
   ];
 }
 
-/** Returns the extension that repeats an animation; nothing to play it once. Its count excludes the first playback. */
+/**
+ * Returns the extension that repeats an animation; nothing to play it once. Its count excludes the
+ * first playback.
+ */
 function loopExtension(loopCount: number): Buffer {
   if (loopCount === 1) return Buffer.alloc(0);
   const repeats = littleEndian(Math.max(0, loopCount - 1), 2);
@@ -75,8 +84,8 @@ interface Padded extends Frame {
 }
 
 /**
- * Adds a transparent colour to an opaque frame. Without it, Pillow has no transparency in later frames, either. In a table of 256, the
- * last colour is free: a part has at most 255.
+ * Adds a transparent colour to an opaque frame. Without it, Pillow has no transparency in later
+ * frames, either. In a table of 256, the last colour is free: a part has at most 255.
  */
 function withTransparency(frame: Frame): Padded {
   const { bits, transparent } = frame;
@@ -98,7 +107,9 @@ function toPieces(
   return [Buffer.concat([control, own]), table, padding ?? Buffer.alloc(0), data];
 }
 
-/** Reads the frame of a GIF. The global colour table is that of the frame, unless it has its own. */
+/**
+ * Reads the frame of a GIF. The global colour table is that of the frame, unless it has its own.
+ */
 function readFrame(path: string): Promise<Frame> {
   return withFile(path, OPEN_FLAGS, async (file) => {
     const reader = new WindowReader(file);

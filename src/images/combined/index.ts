@@ -1,4 +1,7 @@
-/** @module Combines images that the tools have written to one file, without decoding them, by format. */
+/**
+ * @module Combines images that the tools have written to one file, without decoding them, by
+ * format.
+ */
 
 import type { CombineFiles } from './combiner.ts';
 import { combineGif } from './gif.ts';

@@ -15,7 +15,10 @@ const LONG = 4;
 const IFD = 13;
 /** Tags whose values are offsets of strips and tiles. */
 const DATA_TAGS = [273, 324];
-/** Tags whose values are offsets of directories: SubIFDs, EXIF, GPS and the one for interoperability. */
+/**
+ * Tags whose values are offsets of directories: SubIFDs, EXIF, GPS and the one for
+ * interoperability.
+ */
 const DIRECTORY_TAGS = [330, 34_665, 34_853, 40_965];
 /** Tag with the number of a page and the number of pages, which are counted anew by the order. */
 const PAGE_NUMBER = 297;
@@ -37,7 +40,10 @@ interface Pages {
   readonly offsets: readonly { readonly at: number; readonly values: readonly number[] }[];
 }
 
-/** Combines TIFFs with the least significant byte first. Each file is copied, and its offsets are moved by its place. */
+/**
+ * Combines TIFFs with the least significant byte first. Each file is copied, and its offsets are
+ * moved by its place.
+ */
 export async function combineTiff(paths: readonly string[]): Promise<Piece[]> {
   const files: Pages[] = [];
   for (const path of paths) files.push(await readPages(path));
@@ -77,7 +83,9 @@ export async function combineTiff(paths: readonly string[]): Promise<Piece[]> {
 
 const edit = (at: number, bytes: Buffer): Edit => ({ at, removed: bytes.length, bytes });
 
-/** Encodes numbers of 2 or 4 bytes. Page numbers beyond 16 bits, which no limit permits, are cut. */
+/**
+ * Encodes numbers of 2 or 4 bytes. Page numbers beyond 16 bits, which no limit permits, are cut.
+ */
 function encode(values: readonly number[], length: 2 | 4): Buffer {
   const bytes = Buffer.alloc(values.length * length);
   for (const [at, value] of values.entries())
@@ -106,7 +114,10 @@ function readPages(path: string): Promise<Pages> {
     if (!tiff || !first || head !== 'II*\0') throw new CombineError(`${path} is not a TIFF`);
     const offsets: { at: number; values: number[] }[] = [];
     const visited = new Set<number>();
-    /** Collects the offsets in a directory and those below it, and returns where its page number is, or 0. */
+    /**
+     * Collects the offsets in a directory and those below it, and returns where its page number is,
+     * or 0.
+     */
     const collect = async (from: number, depth: number): Promise<number> => {
       if (visited.has(from) || depth > MAX_DEPTH)
         throw new CombineError(`${path} has directories in a circle`);

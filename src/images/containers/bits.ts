@@ -1,11 +1,14 @@
 /** @module Reads numbers of any length in bits. */
 
-/** The four encodings of a number that a selector of two bits chooses from. Each has a number of bits, and a constant to add. */
+/**
+ * The four encodings of a number that a selector of two bits chooses from. Each has a number of
+ * bits, and a constant to add.
+ */
 export type Choices = readonly number[];
 
 /**
- * Which bit of a byte is the first: the least significant one, as in JPEG XL (ISO/IEC 18181-1, 9.2), or the most significant one,
- * as in HEVC and AV1.
+ * Which bit of a byte is the first: the least significant one, as in JPEG XL (ISO/IEC 18181-1,
+ * 9.2), or the most significant one, as in HEVC and AV1.
  */
 type BitOrder = 'low' | 'high';
 
@@ -14,7 +17,10 @@ class OutOfBitsError extends Error {
   override readonly name = 'OutOfBitsError';
 }
 
-/** Calls `read` with a reader that starts with the first byte. Returns undefined if the bytes end before a number does. */
+/**
+ * Calls `read` with a reader that starts with the first byte. Returns undefined if the bytes end
+ * before a number does.
+ */
 export function readBits<T>(bytes: Uint8Array, order: BitOrder, read: (bits: BitReader) => T): T | undefined {
   try {
     return read(new BitReader(bytes, order));
@@ -65,7 +71,10 @@ export class BitReader {
     return this.read(choices[at] as number) + (choices[at + 1] as number);
   }
 
-  /** Reads an Exp-Golomb code: ue(v) of HEVC, uvlc() of AV1. More than 31 leading zeros are no valid code. */
+  /**
+   * Reads an Exp-Golomb code: ue(v) of HEVC, uvlc() of AV1. More than 31 leading zeros are no valid
+   * code.
+   */
   readExpGolomb(): number {
     let zeros = 0;
     while (!this.flag()) zeros += 1;

@@ -1,4 +1,7 @@
-/** @module Divides long work of the main thread into short turns of the event loop, so that it does not delay other requests. */
+/**
+ * @module Divides long work of the main thread into short turns of the event loop, so that it does
+ * not delay other requests.
+ */
 
 /** Time after which all work together yields to the event loop, in ms. */
 const TURN_MS = 5;
@@ -6,12 +9,18 @@ let turnStarted = 0;
 /** Continues the work that waits, first come, first served. */
 const waiting: (() => void)[] = [];
 
-/** Returns whether work must wait for the next turn of the event loop, because the last wait was too long ago. */
+/**
+ * Returns whether work must wait for the next turn of the event loop, because the last wait was too
+ * long ago.
+ */
 export function isTurnOver(): boolean {
   return performance.now() - turnStarted > TURN_MS;
 }
 
-/** Waits for a turn of the event loop. One turn continues the work of one caller, since each can take as long as a whole turn. */
+/**
+ * Waits for a turn of the event loop. One turn continues the work of one caller, since each can
+ * take as long as a whole turn.
+ */
 export function waitForTurn(): Promise<void> {
   return new Promise((resolve) => {
     if (waiting.push(resolve) === 1) setImmediate(startTurn);
@@ -24,7 +33,9 @@ function startTurn(): void {
   if (waiting.length > 0) setImmediate(startTurn);
 }
 
-/** Maps items one after another, and yields to the event loop between two of them if a turn is over. */
+/**
+ * Maps items one after another, and yields to the event loop between two of them if a turn is over.
+ */
 export async function mapInTurns<T, R>(
   items: Iterable<T>,
   work: (item: T, at: number) => Promise<R> | R,

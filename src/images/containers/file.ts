@@ -1,13 +1,16 @@
 /**
- * @module Reads and changes files, with only a few blocks in memory, and headers at random offsets, with limits on memory, time and
- * the number of reads.
+ * @module Reads and changes files, with only a few blocks in memory, and headers at random offsets,
+ * with limits on memory, time and the number of reads.
  */
 import { closeSync, constants, createWriteStream, openSync, readSync } from 'node:fs';
 import { type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { isTurnOver, waitForTurn } from './event-loop.ts';
 
-/** Flags for opening a file that a tool has written: do not follow a symbolic link, and do not block on a pipe. */
+/**
+ * Flags for opening a file that a tool has written: do not follow a symbolic link, and do not block
+ * on a pipe.
+ */
 export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Bytes of a file to read at once. */
@@ -37,7 +40,8 @@ export async function withReader<T>(
   use: (bytes: WindowReader, whole: ByteReader) => Promise<T>,
 ): Promise<T> {
   const fd = openSync(path, OPEN_FLAGS);
-  // The file was just written, so reading it from memory takes less time than a round trip to another thread.
+  // The file was just written, so reading it from memory takes less time than a round trip to
+  // another thread.
   const read: PositionedReader['read'] = async (buffer, offset, length, position) => ({
     bytesRead: readSync(fd, buffer, offset, length, position),
   });
@@ -66,7 +70,10 @@ export async function readAt(
   return { bytes, found: bytesRead };
 }
 
-/** Reads a file at any offset, without a window: for a few reads, or for large ones. Reads beyond 2⁵³ return no bytes. */
+/**
+ * Reads a file at any offset, without a window: for a few reads, or for large ones. Reads beyond
+ * 2⁵³ return no bytes.
+ */
 export const fileReader = (file: FileHandle): ByteReader => ({
   async read(at, length) {
     if (!Number.isSafeInteger(at)) return NO_BYTES;
@@ -76,7 +83,8 @@ export const fileReader = (file: FileHandle): ByteReader => ({
 });
 
 /**
- * Writes all bytes at an offset. One call of the system can write fewer, for example on a disk that is almost full.
+ * Writes all bytes at an offset. One call of the system can write fewer, for example on a disk that
+ * is almost full.
  *
  * @throws the error of the system, or an error if it writes nothing
  */
@@ -127,7 +135,8 @@ export interface RepairTarget extends RepairContext {
 }
 
 /**
- * Replaces the content of a file by a new file at its path. Both files are on the disk until the new one is complete.
+ * Replaces the content of a file by a new file at its path. Both files are on the disk until the
+ * new one is complete.
  *
  * @param bytes size of the new content
  * @throws {ServiceError} DISK_FULL if the disk has no space for both
@@ -234,8 +243,9 @@ interface PositionedReader {
 }
 
 /**
- * Reads a file at random offsets through one window of 64 KiB, so that the memory does not depend on the size of the
- * file. Reads beyond the end, or beyond 2⁵³, which Node.js rejects, return no bytes.
+ * Reads a file at random offsets through one window of 64 KiB, so that the memory does not depend
+ * on the size of the file. Reads beyond the end, or beyond 2⁵³, which Node.js rejects, return no
+ * bytes.
  */
 export class WindowReader {
   readonly #file: PositionedReader;
@@ -250,7 +260,8 @@ export class WindowReader {
   }
 
   /**
-   * Reads up to `length` bytes (at most 64 KiB) from `offset`; fewer at the end of the file. Valid until the next call.
+   * Reads up to `length` bytes (at most 64 KiB) from `offset`; fewer at the end of the file. Valid
+   * until the next call.
    *
    * @throws {HeaderTooComplexError} if the file takes too many reads
    */

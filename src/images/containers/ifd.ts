@@ -30,7 +30,10 @@ interface Directory {
 /** Bytes per number by tag type: BYTE, ASCII, SHORT, LONG, UNDEFINED, and BigTIFF's LONG8. */
 const NUMBER_BYTES: Readonly<Record<number, 1 | 2 | 4 | 8>> = { 1: 1, 2: 1, 3: 2, 4: 4, 7: 1, 16: 8 };
 
-/** Field sizes of a directory in bytes; BigTIFF differs only in these (Adobe, TIFF Technote 3, 2007). */
+/**
+ * Field sizes of a directory in bytes; BigTIFF differs only in these (Adobe, TIFF Technote 3,
+ * 2007).
+ */
 interface IfdLayout {
   readonly count: 2 | 8;
   readonly entry: 12 | 20;
@@ -106,7 +109,8 @@ export class TiffReader {
     const { layout } = this;
     const start = from + layout.count;
     const entries = Math.min((await this.number(from, layout.count)) ?? 0, MAX_TAGS);
-    // Read the directory at once: it has a few hundred bytes, and a file may have thousands of directories.
+    // Read the directory at once: it has a few hundred bytes, and a file may have thousands of
+    // directories.
     const directory = await this.bytes.read(start, entries * layout.entry);
     const tags = new Map<number, IfdEntry>();
     for (let at = 0; at + layout.entry <= directory.length; at += layout.entry) {

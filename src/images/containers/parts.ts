@@ -1,11 +1,14 @@
 /**
- * @module Iterates over the parts that files consist of, one after the other: chunks of PNG (W3C PNG, third edition, section 5.3)
- * and WebP (RFC 9649, section 2.3), boxes of HEIF (ISO/IEC 14496-12, section 4.2), JPEG 2000 and JPEG XL, segments of JPEG
- * (ITU-T T.81, section B.1), and blocks of GIF (GIF89a specification, sections 15 to 26).
+ * @module Iterates over the parts that files consist of, one after the other: chunks of PNG (W3C
+ * PNG, third edition, section 5.3) and WebP (RFC 9649, section 2.3), boxes of HEIF (ISO/IEC
+ * 14496-12, section 4.2), JPEG 2000 and JPEG XL, segments of JPEG (ITU-T T.81, section B.1), and
+ * blocks of GIF (GIF89a specification, sections 15 to 26).
  */
 import { type ByteReader, bigEndian, fileReader, OPEN_FLAGS, withFile } from './file.ts';
 
-/** A part of a file, such as a chunk or a box. In a truncated file, it can extend beyond the end. */
+/**
+ * A part of a file, such as a chunk or a box. In a truncated file, it can extend beyond the end.
+ */
 export interface Part {
   readonly name: string;
   /** Offset of its first byte, which is that of its length or name. */
@@ -48,9 +51,15 @@ async function* walkParts(
 export const MAX_PNG_CHUNKS = 10_000;
 /** Maximum number of chunks of a WebP to read: twice the largest MAX_FRAMES. */
 const MAX_RIFF_CHUNKS = 20_000;
-/** Maximum number of chunks of a PNG that a tool has written. ImageMagick 6 writes chunks of 8 KiB: 8 GB. */
+/**
+ * Maximum number of chunks of a PNG that a tool has written. ImageMagick 6 writes chunks of 8 KiB:
+ * 8 GB.
+ */
 export const MAX_WRITTEN_CHUNKS = 1_000_000;
-/** Length of the name and the length of a chunk or a box in bytes, and of those of a box with a length of 64 bits. */
+/**
+ * Length of the name and the length of a chunk or a box in bytes, and of those of a box with a
+ * length of 64 bits.
+ */
 const HEAD_BYTES = 8;
 const LARGE_HEAD_BYTES = 16;
 
@@ -79,7 +88,8 @@ export interface WrittenChunk extends Part {
 }
 
 /**
- * Calls a function with the complete chunks of a PNG that a tool has written. Rejects links, and does not wait for a pipe.
+ * Calls a function with the complete chunks of a PNG that a tool has written. Rejects links, and
+ * does not wait for a pipe.
  *
  * @param path can be replaced while the function runs
  */
@@ -103,7 +113,10 @@ export function withWrittenChunks<T>(
 /** Maximum number of boxes to read from a file or from another box. */
 const MAX_BOXES = 1000;
 
-/** Yields the boxes of a file, or of a range in it. A box that extends to the end of the file has an infinite length. */
+/**
+ * Yields the boxes of a file, or of a range in it. A box that extends to the end of the file has an
+ * infinite length.
+ */
 export function boxes(bytes: ByteReader, range: Omit<Walk, 'max'> = { from: 0 }): AsyncGenerator<Part> {
   return walkParts(bytes, { ...range, max: MAX_BOXES }, LARGE_HEAD_BYTES, (head, start) => {
     const stated = head.readUInt32BE(0);
@@ -125,7 +138,8 @@ export interface Box {
 /**
  * Parses boxes that follow one another, up to the first one with a length of 64 bits.
  *
- * @param isLastOpen whether the last box can extend to the end of the data, which a length of 0 states. Otherwise, it is left out.
+ * @param isLastOpen whether the last box can extend to the end of the data, which a length of 0
+ *   states. Otherwise, it is left out.
  */
 export function parseBoxes(data: Buffer | undefined, isLastOpen = false): Box[] {
   const found: Box[] = [];
@@ -139,7 +153,10 @@ export function parseBoxes(data: Buffer | undefined, isLastOpen = false): Box[] 
   return found;
 }
 
-/** Finds the payload of the first box with this name; with several names, each nested in the previous one. */
+/**
+ * Finds the payload of the first box with this name; with several names, each nested in the
+ * previous one.
+ */
 export function findBox(among: readonly Box[], name: string, ...deeper: string[]): Buffer | undefined {
   const body = among.find((box) => box.name === name)?.body;
   const [next, ...rest] = deeper;
@@ -174,8 +191,9 @@ export interface Segment extends Omit<Part, 'name'> {
 }
 
 /**
- * Yields the segments up to the pixels, which is the last one. As libjpeg does, it skips fill bytes (section B.1.1.2) and bytes that
- * belong to no segment, and takes one that is shorter than its length field as empty.
+ * Yields the segments up to the pixels, which is the last one. As libjpeg does, it skips fill bytes
+ * (section B.1.1.2) and bytes that belong to no segment, and takes one that is shorter than its
+ * length field as empty.
  */
 export async function* jpegSegments(bytes: ByteReader): AsyncGenerator<Segment> {
   let start = 2;
@@ -201,7 +219,9 @@ function isMarkerAt(bytes: Buffer, at: number): boolean {
   return bytes[at] === 0xff && bytes[at + 1] !== 0xff && bytes[at + 1] !== 0;
 }
 
-/** Counts the bytes before the next marker: all bytes of the window except the last if it has none. */
+/**
+ * Counts the bytes before the next marker: all bytes of the window except the last if it has none.
+ */
 async function countSkipped(bytes: ByteReader, start: number): Promise<number> {
   const window = await bytes.read(start, SEARCHED_BYTES);
   const last = window.length - 1;
@@ -232,7 +252,9 @@ const EXTENSION = 0x21;
 const DESCRIPTOR_BYTES = 10;
 const FLAGS_AT = 9;
 const EXTENSION_BYTES = 3;
-/** Length of a loop extension up to its count, which is the longest start of a block that is read. */
+/**
+ * Length of a loop extension up to its count, which is the longest start of a block that is read.
+ */
 const GIF_HEAD_BYTES = 19;
 
 export interface GifBlock {

@@ -1,4 +1,7 @@
-/** @module Writes a file from bytes in memory and ranges of other files, so that its size does not count in memory. */
+/**
+ * @module Writes a file from bytes in memory and ranges of other files, so that its size does not
+ * count in memory.
+ */
 import { createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';

@@ -1,4 +1,7 @@
-/** @module Reads the copyright of EXIF or TIFF, and writes EXIF with nothing else (EXIF 2.32, 4.6.2 and 4.6.5; TIFF 6.0, section 2). */
+/**
+ * @module Reads the copyright of EXIF or TIFF, and writes EXIF with nothing else (EXIF 2.32, 4.6.2
+ * and 4.6.5; TIFF 6.0, section 2).
+ */
 import type { ByteReader } from '../containers/file.ts';
 import { TiffReader } from '../containers/ifd.ts';
 import { decodeText, EXIF_FIELDS, type Field, type FieldText, MAX_TEXT_BYTES } from './fields.ts';
@@ -6,7 +9,8 @@ import { decodeText, EXIF_FIELDS, type Field, type FieldText, MAX_TEXT_BYTES } f
 const FIELDS = Object.entries(EXIF_FIELDS) as [Field, number][];
 
 /**
- * Reads the fields from the first directory: several texts if a NUL separates them, as the copyrights of photographer and editor.
+ * Reads the fields from the first directory: several texts if a NUL separates them, as the
+ * copyrights of photographer and editor.
  *
  * @returns undefined if there is no directory
  */
@@ -36,7 +40,8 @@ export const UNDEFINED = 7;
 const ENTRY_BYTES = 12;
 
 /**
- * Encodes a directory with the least significant byte first, followed by the values that do not fit into its entries.
+ * Encodes a directory with the least significant byte first, followed by the values that do not fit
+ * into its entries.
  *
  * @param at its offset in the file
  * @param next offset of the next directory; 0 if there is none

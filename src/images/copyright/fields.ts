@@ -1,16 +1,20 @@
 /**
- * @module The fields that `metadata=copyright` keeps: who made an image, and who may use it. They are read from a file as texts, and
- * written to a result as new blocks, so that nothing else of the metadata is copied.
+ * @module The fields that `metadata=copyright` keeps: who made an image, and who may use it. They
+ * are read from a file as texts, and written to a result as new blocks, so that nothing else of the
+ * metadata is copied.
  */
 import { isUtf8 } from 'node:buffer';
 import { cleanText, escapeXml } from '../../base/text.ts';
 
-/** Fields of EXIF by their tag (EXIF 2.32, 4.6.5). Those of a TIFF are in the directory of its first page. */
+/**
+ * Fields of EXIF by their tag (EXIF 2.32, 4.6.5). Those of a TIFF are in the directory of its first
+ * page.
+ */
 export const EXIF_FIELDS = { 'exif:Artist': 0x013b, 'exif:Copyright': 0x8298 } as const;
 
 /**
- * Fields of IPTC by their dataset in record 2 (IIM 4.2, section 6), and the field of XMP with the same meaning (IPTC Photo Metadata
- * Standard), for results that hold no IPTC.
+ * Fields of IPTC by their dataset in record 2 (IIM 4.2, section 6), and the field of XMP with the
+ * same meaning (IPTC Photo Metadata Standard), for results that hold no IPTC.
  */
 export const IPTC_FIELDS = {
   'iptc:By-line': { dataset: 80, xmp: 'dc:creator' },
@@ -18,7 +22,10 @@ export const IPTC_FIELDS = {
   'iptc:CopyrightNotice': { dataset: 116, xmp: 'dc:rights' },
 } as const;
 
-/** Fields of XMP by the type of their value: a text, or a container of texts (XMP part 1, 8.3 and 8.4; part 2, 8.5). */
+/**
+ * Fields of XMP by the type of their value: a text, or a container of texts (XMP part 1, 8.3 and
+ * 8.4; part 2, 8.5).
+ */
 export const XMP_FIELDS = {
   'dc:creator': 'Seq',
   'dc:rights': 'Alt',
@@ -51,7 +58,10 @@ export interface Copyright {
 
 /** Maximum bytes of a text. Usage terms have several hundred. */
 export const MAX_TEXT_BYTES = 8 * 1024;
-/** Maximum number of texts, and of their bytes as XML. Together, they fit into a segment of a JPEG, which has 64 KiB. */
+/**
+ * Maximum number of texts, and of their bytes as XML. Together, they fit into a segment of a JPEG,
+ * which has 64 KiB.
+ */
 export const MAX_TEXTS = 200;
 const MAX_TOTAL_BYTES = 40_000;
 
@@ -71,7 +81,10 @@ export function selectTexts(found: readonly FieldText[], isPartial: boolean): Co
   return { texts: [...texts.values()], isPartial: lost };
 }
 
-/** Decodes a text without a stated encoding: UTF-8, or else Windows-1252, which older programs write. */
+/**
+ * Decodes a text without a stated encoding: UTF-8, or else Windows-1252, which older programs
+ * write.
+ */
 export function decodeText(bytes: Buffer): string | undefined {
   if (bytes.length > MAX_TEXT_BYTES) return undefined;
   return cleanText(new TextDecoder(isUtf8(bytes) ? 'utf-8' : 'windows-1252').decode(bytes));

@@ -1,4 +1,7 @@
-/** @module Reads the copyright of IPTC, and writes IPTC with nothing else (IIM 4.2, sections 1.5, 5 and 6). */
+/**
+ * @module Reads the copyright of IPTC, and writes IPTC with nothing else (IIM 4.2, sections 1.5, 5
+ * and 6).
+ */
 import { bigEndian } from '../containers/file.ts';
 import { decodeText, type Field, type FieldText, IPTC_FIELDS, MAX_TEXTS } from './fields.ts';
 
@@ -16,7 +19,10 @@ const EXTENDED = 0x8000;
 const APPLICATION = 2;
 const ENVELOPE = 1;
 
-/** Signature and number of an image resource of Photoshop that contains IPTC (Photoshop file format, "Image Resource Blocks"). */
+/**
+ * Signature and number of an image resource of Photoshop that contains IPTC (Photoshop file format,
+ * "Image Resource Blocks").
+ */
 const SIGNATURE = '8BIM';
 const RESOURCE = 0x0404;
 
@@ -40,7 +46,9 @@ function findInResources(data: Buffer): Buffer {
   return Buffer.alloc(0);
 }
 
-/** Yields the datasets of the record with the fields. IPTC can be in image resources of Photoshop. */
+/**
+ * Yields the datasets of the record with the fields. IPTC can be in image resources of Photoshop.
+ */
 export function* iptcDatasets(block: Buffer): Generator<{ readonly dataset: number; readonly body: Buffer }> {
   const data = findInResources(block);
   for (let at = 0; data[at] === MARKER && at + HEAD_BYTES <= data.length; ) {
@@ -68,7 +76,10 @@ export function readIptcTexts(block: Buffer): FieldText[] {
 const encodeDataset = (record: number, dataset: number, value: Buffer): Buffer =>
   Buffer.concat([Buffer.from([MARKER, record, dataset]), bigEndian(value.length, 2), value]);
 
-/** The datasets that every file starts with: the encoding UTF-8 (1:90), and the version of the record (2:00). */
+/**
+ * The datasets that every file starts with: the encoding UTF-8 (1:90), and the version of the
+ * record (2:00).
+ */
 const FIRST = [
   encodeDataset(ENVELOPE, 90, Buffer.from('\x1b%G', 'latin1')),
   encodeDataset(APPLICATION, 0, bigEndian(4, 2)),

@@ -1,6 +1,6 @@
 /**
- * @module Writes the copyright of an image to a result, in which a tool has left no metadata but the colour profile, and the texts of a
- * PNG.
+ * @module Writes the copyright of an image to a result, in which a tool has left no metadata but
+ * the colour profile, and the texts of a PNG.
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { OutputType } from '../../tables/formats.ts';

@@ -1,4 +1,7 @@
-/** @module Repairs AVIF and HEIC in place, so that libheif decodes the primary image, and nothing else decides about it. */
+/**
+ * @module Repairs AVIF and HEIC in place, so that libheif decodes the primary image, and nothing
+ * else decides about it.
+ */
 import type { FileHandle } from 'node:fs/promises';
 import { type RepairTarget, readAt, withFile, writeAt } from '../containers/file.ts';
 import { parseBoxes, renameBox } from '../containers/parts.ts';
@@ -8,7 +11,10 @@ import { findNeeded, type HeifMeta, metaIn, type Reference } from './heif-items.
 /** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
 const BRAND_AT = 8;
 
-/** Major brands of sequences, and those of still images (ISO/IEC 23008-12, section 10; AVIF, section 6). */
+/**
+ * Major brands of sequences, and those of still images (ISO/IEC 23008-12, section 10; AVIF, section
+ * 6).
+ */
 const STILL_BRANDS = {
   avif: { sequences: ['avis', 'msf1'], still: 'avif' },
   heic: { sequences: ['hevc', 'hevx', 'msf1'], still: 'heic' },
@@ -32,7 +38,10 @@ export async function repairHeif(
   });
 }
 
-/** Replaces every aperture, rotation and mirroring by a rotation of 0 degrees: the plan crops and rotates the image. */
+/**
+ * Replaces every aperture, rotation and mirroring by a rotation of 0 degrees: the plan crops and
+ * rotates the image.
+ */
 export function removeTransforms(path: string): Promise<void> {
   const change = (head: Buffer): void => {
     for (const { name, body } of metaIn(head).properties) {
@@ -45,8 +54,9 @@ export function removeTransforms(path: string): Promise<void> {
 }
 
 /**
- * Takes the colour profile out of the file at a path. heif-convert would copy it to a PNG, and libpng rejects some valid
- * profiles, such as the sRGB profile of Hewlett-Packard (png_sRGB_checks in its png.c).
+ * Takes the colour profile out of the file at a path. heif-convert would copy it to a PNG, and
+ * libpng rejects some valid profiles, such as the sRGB profile of Hewlett-Packard (png_sRGB_checks
+ * in its png.c).
  */
 export async function takeProfile(path: string): Promise<Buffer | undefined> {
   let profile: Buffer | undefined;
@@ -74,14 +84,20 @@ async function changeHeader(
   if (!head.equals(before)) await writeAt(file, 0, head);
 }
 
-/** Marks a sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
+/**
+ * Marks a sequence as a still image: its primary image is converted, and older libheif reads no
+ * sequences.
+ */
 function rebrandSequence(head: Buffer, type: keyof typeof STILL_BRANDS): void {
   const { sequences, still } = STILL_BRANDS[type];
   const brandName = head.toString('latin1', BRAND_AT, BRAND_AT + 4);
   if (sequences.some((brand) => brand === brandName)) head.write(still, BRAND_AT);
 }
 
-/** States the length of a box `meta` that reaches to the end of the file. libheif 1.15 rejects the length 0, which means that. */
+/**
+ * States the length of a box `meta` that reaches to the end of the file. libheif 1.15 rejects the
+ * length 0, which means that.
+ */
 function stateMetaLength(head: Buffer, fileBytes: number): void {
   const at = parseBoxes(head).reduce((sum, { body }) => sum + 8 + body.length, 0);
   const isOpen = head.toString('latin1', at + 4, at + 8) === 'meta' && head.readUInt32BE(at) === 0;
@@ -93,8 +109,8 @@ const UNSPECIFIED = 2;
 const BT601 = 6;
 
 /**
- * Replaces unspecified matrix coefficients by those that decoders use for them. libheif 1.23 ignores code points that
- * specify nothing, and with them the range of the samples.
+ * Replaces unspecified matrix coefficients by those that decoders use for them. libheif 1.23
+ * ignores code points that specify nothing, and with them the range of the samples.
  */
 function stateMatrix({ properties }: HeifMeta): void {
   for (const { name, body } of properties) {
@@ -104,8 +120,8 @@ function stateMatrix({ properties }: HeifMeta): void {
 }
 
 /**
- * Hides all items except the primary image (ISO/IEC 23008-12, section 6.4.2). heif-convert decodes every image that is not
- * hidden, and fails if one of them does.
+ * Hides all items except the primary image (ISO/IEC 23008-12, section 6.4.2). heif-convert decodes
+ * every image that is not hidden, and fails if one of them does.
  */
 function hideOtherItems({ items }: HeifMeta, primary: number): void {
   for (const { id, body } of items) {
@@ -117,9 +133,9 @@ function hideOtherItems({ items }: HeifMeta, primary: number): void {
 const IGNORED = 'free';
 
 /**
- * Restricts the references to those of the primary image, its parts and its alpha. libheif 1.15 rejects a file with a
- * thumbnail, an auxiliary image or metadata that refers to several images, or to an item that is not an image. Phones write
- * gain maps and EXIF like that.
+ * Restricts the references to those of the primary image, its parts and its alpha. libheif 1.15
+ * rejects a file with a thumbnail, an auxiliary image or metadata that refers to several images, or
+ * to an item that is not an image. Phones write gain maps and EXIF like that.
  */
 function simplifyReferences(meta: HeifMeta, primary: number): void {
   const { iref, references } = meta;
@@ -144,14 +160,19 @@ function simplifyReferences(meta: HeifMeta, primary: number): void {
   }
 }
 
-/** Returns IDs that differ from each other and from the others, because libheif 1.23 rejects a reference with equal ones. */
+/**
+ * Returns IDs that differ from each other and from the others, because libheif 1.23 rejects a
+ * reference with equal ones.
+ */
 function unusedIds(count: number, others: readonly number[]): number[] {
   const ids = Array.from({ length: count + others.length }, (_, at) => 0xffff - at);
   const used = new Set(others);
   return ids.filter((id) => !used.has(id)).slice(0, count);
 }
 
-/** Restricts one reference to the needed items. Only the EXIF and XMP of the primary image are read. */
+/**
+ * Restricts one reference to the needed items. Only the EXIF and XMP of the primary image are read.
+ */
 function restrict(reference: Reference, primary: number, needed: ReadonlySet<number>): Reference {
   const { type, from, to } = reference;
   const ignored = { ...reference, type: IGNORED };
@@ -166,8 +187,8 @@ function restrict(reference: Reference, primary: number, needed: ReadonlySet<num
 const REPLACEABLE = ['pixi', 'colr', 'pasp'];
 
 /**
- * Gives the alpha of the primary image its size, in place of another property. Without a size, libheif 1.15 decodes the
- * image to black.
+ * Gives the alpha of the primary image its size, in place of another property. Without a size,
+ * libheif 1.15 decodes the image to black.
  */
 function stateAlphaSize({ associations, properties, references }: HeifMeta, primary: number): void {
   const positionOf = (id: number, ...names: string[]): number =>

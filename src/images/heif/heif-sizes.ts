@@ -1,6 +1,7 @@
 /**
- * @module Reads the sequence headers of HEVC and AV1 in HEIC and AVIF files: the sizes of coded images, which are compared with the
- * sizes and tiles that the file declares, and the range of greys.
+ * @module Reads the sequence headers of HEVC and AV1 in HEIC and AVIF files: the sizes of coded
+ * images, which are compared with the sizes and tiles that the file declares, and the range of
+ * greys.
  */
 import { type BitReader, readBits } from '../containers/bits.ts';
 import type { ByteReader } from '../containers/file.ts';
@@ -11,9 +12,10 @@ import { declaredSize, findNeeded, type HeifMeta, readItem, readNumber } from '.
 const MAX_BLOCK = 64;
 
 /**
- * Checks whether a coded image has another size than its property `ispe` declares, or whether the tiles of a grid do not
- * cover it. Decoders leave the rest of such a grid blank, and allocate more memory than the declared size requires. A missing
- * field is not a contradiction. Items of which the primary image is not made, such as gain maps and thumbnails, are not decoded.
+ * Checks whether a coded image has another size than its property `ispe` declares, or whether the
+ * tiles of a grid do not cover it. Decoders leave the rest of such a grid blank, and allocate more
+ * memory than the declared size requires. A missing field is not a contradiction. Items of which
+ * the primary image is not made, such as gain maps and thumbnails, are not decoded.
  */
 export async function hasContradictorySizes(meta: HeifMeta, bytes: ByteReader): Promise<boolean> {
   const { items, primary, references } = meta;
@@ -59,8 +61,8 @@ function sizesByItem({ properties, associations }: HeifMeta): (id: number) => It
 }
 
 /**
- * Returns the smallest and the largest sides, which are padded correctly only if all sizes are. Many items can refer to a
- * configuration with many sizes.
+ * Returns the smallest and the largest sides, which are padded correctly only if all sizes are.
+ * Many items can refer to a configuration with many sizes.
  */
 function boundsOf(sizes: readonly Size[]): readonly Size[] {
   if (sizes.length < 2) return sizes;
@@ -77,7 +79,10 @@ function isPadded(coded: Size, declared: Size): boolean {
   return added.every((pixels) => pixels >= 0 && pixels < MAX_BLOCK);
 }
 
-/** Checks whether there is a tile for every place, and whether the tiles together are as large as the grid. */
+/**
+ * Checks whether there is a tile for every place, and whether the tiles together are as large as
+ * the grid.
+ */
 function isCovered(
   { rows, columns, width, height }: Grid,
   count: number | undefined,
@@ -110,8 +115,8 @@ const MAX_UNITS = 100;
 const SEQUENCE_PARAMETERS = 33;
 
 /**
- * Reads the sizes in the sequence parameter sets of an `hvcC` box (ISO/IEC 14496-15, section 8.3.3.1), before the decoder
- * crops the image to its conformance window.
+ * Reads the sizes in the sequence parameter sets of an `hvcC` box (ISO/IEC 14496-15, section
+ * 8.3.3.1), before the decoder crops the image to its conformance window.
  */
 export function hevcSizes(hvcC: Buffer): Size[] {
   const sizes: Size[] = [];
@@ -147,7 +152,10 @@ function readSequenceParameters(bits: BitReader): Size {
   return { width: bits.readExpGolomb(), height: bits.readExpGolomb() };
 }
 
-/** Removes the byte 3 after two bytes 0, which keeps start codes out of the data (ITU-T H.265, section 7.4.2). */
+/**
+ * Removes the byte 3 after two bytes 0, which keeps start codes out of the data (ITU-T H.265,
+ * section 7.4.2).
+ */
 function withoutEmulationPrevention(unit: Buffer): Buffer {
   return Buffer.from(unit.filter((byte, at) => !(byte === 3 && unit[at - 1] === 0 && unit[at - 2] === 0)));
 }
@@ -157,11 +165,17 @@ const AV1_HEADER_BYTES = 256;
 /** Types of units (AV1 Bitstream & Decoding Process Specification, section 6.2.2). */
 const SEQUENCE_HEADER = 1;
 
-/** Reads the size in the sequence header at the start of the data of an AV1 image; undefined if there is none. */
+/**
+ * Reads the size in the sequence header at the start of the data of an AV1 image; undefined if
+ * there is none.
+ */
 export const av1Size = (data: Buffer): Size | undefined =>
   readAv1(data, (bits) => readSequenceHeader(bits).size);
 
-/** Reads from the sequence header of an AV1 image whether its greys have the full range; undefined if it has colours. */
+/**
+ * Reads from the sequence header of an AV1 image whether its greys have the full range; undefined
+ * if it has colours.
+ */
 export async function readGreyRange(
   meta: HeifMeta,
   bytes: ByteReader,
@@ -170,7 +184,10 @@ export async function readGreyRange(
   return readAv1(await readItem(meta, bytes, id, AV1_HEADER_BYTES), readIsFullRange);
 }
 
-/** Reads from the sequence header at the start of the data of an AV1 image; undefined if there is none. */
+/**
+ * Reads from the sequence header at the start of the data of an AV1 image; undefined if there is
+ * none.
+ */
 function readAv1<T>(data: Buffer, read: (bits: BitReader) => T): T | undefined {
   for (let at = 0; at + 2 <= data.length; ) {
     const header = data[at] as number;
@@ -207,7 +224,10 @@ function readSequenceHeader(bits: BitReader): { profile: number; isReduced: bool
   return { profile, isReduced, size: { width: bits.read(widthBits) + 1, height: bits.read(heightBits) + 1 } };
 }
 
-/** Reads the rest of a sequence header up to the range of its greys (sections 5.5.1 and 5.5.2); undefined if it has colours. */
+/**
+ * Reads the rest of a sequence header up to the range of its greys (sections 5.5.1 and 5.5.2);
+ * undefined if it has colours.
+ */
 function readIsFullRange(bits: BitReader): boolean | undefined {
   const { profile, isReduced } = readSequenceHeader(bits);
   if (!isReduced && bits.flag()) bits.skip(4 + 3); // lengths of frame numbers

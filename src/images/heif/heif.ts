@@ -1,6 +1,6 @@
 /**
- * @module Reads the headers of AVIF and HEIC (ISO/IEC 14496-12 and 23008-12). The properties `irot` and `imir` state the
- * orientation. The orientation in EXIF has no effect.
+ * @module Reads the headers of AVIF and HEIC (ISO/IEC 14496-12 and 23008-12). The properties `irot`
+ * and `imir` state the orientation. The orientation in EXIF has no effect.
  */
 import { colourOf, declared, isSrgbColour } from '../colour/declared-colour.ts';
 import { classifyProfile } from '../colour/icc.ts';
@@ -28,10 +28,16 @@ import {
 } from './heif-items.ts';
 import { hasContradictorySizes, readGreyRange } from './heif-sizes.ts';
 
-/** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
+/**
+ * Bytes to read for the `meta` box, which describes the items: it is near the start and usually has
+ * about 1 KiB.
+ */
 export const META_BYTES = 64 * 1024;
 
-/** Reads the size of an AVIF or HEIC, whether it is true, colours and metadata (ISO/IEC 14496-12, section 8.11). */
+/**
+ * Reads the size of an AVIF or HEIC, whether it is true, colours and metadata (ISO/IEC 14496-12,
+ * section 8.11).
+ */
 export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
   const head = Buffer.from(await bytes.read(0, META_BYTES));
   const top = parseBoxes(head);
@@ -80,7 +86,10 @@ function pixelsOf(meta: HeifMeta, own: readonly Box[], head: Buffer): PixelForma
   };
 }
 
-/** Reads the resolution from EXIF, before which the file states the offset of its header (ISO/IEC 23008-12, A.2.1). */
+/**
+ * Reads the resolution from EXIF, before which the file states the offset of its header (ISO/IEC
+ * 23008-12, A.2.1).
+ */
 async function resolutionIn(
   { items, locations, idat }: HeifMeta,
   bytes: ByteReader,
@@ -98,8 +107,8 @@ async function resolutionIn(
 export const APERTURE = 'clap';
 
 /**
- * Reads the clean aperture (ISO/IEC 14496-12, section 12.1.4); undefined if it is not in whole pixels, not inside of the image, or
- * applies after a rotation.
+ * Reads the clean aperture (ISO/IEC 14496-12, section 12.1.4); undefined if it is not in whole
+ * pixels, not inside of the image, or applies after a rotation.
  */
 function apertureIn(properties: readonly Box[]): Area | undefined {
   const { name, body } = properties.find((one) => [APERTURE, ...ROTATIONS].includes(one.name)) ?? {};
@@ -122,7 +131,10 @@ function alphasOf({ primary, references, propertiesOf }: HeifMeta): (readonly Bo
     .filter((properties) => properties.some(isAlpha));
 }
 
-/** Returns the first of the items that the primary image is derived from, such as the tiles of a grid. */
+/**
+ * Returns the first of the items that the primary image is derived from, such as the tiles of a
+ * grid.
+ */
 const firstTileOf = ({ primary, references }: HeifMeta): number | undefined =>
   references.find(({ type, from }) => type === 'dimg' && from === primary)?.to[0];
 
@@ -132,7 +144,10 @@ function largestSize(properties: readonly Box[]): Size | undefined {
   return sizes.sort((one, other) => other.width * other.height - one.width * one.height)[0];
 }
 
-/** Returns whether a channel has more than 8 bits (`pixi`: version and flags, number of channels, bits of each). */
+/**
+ * Returns whether a channel has more than 8 bits (`pixi`: version and flags, number of channels,
+ * bits of each).
+ */
 function isDeep(properties: readonly Box[]): boolean {
   return properties.some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
 }
@@ -142,10 +157,16 @@ const colourType = (colr: Buffer): string => colr.toString('latin1', 0, 4);
 /** Returns whether the content of a box `colr` is an ICC profile. */
 export const isProfile = (colr: Buffer): boolean => ['prof', 'rICC'].includes(colourType(colr));
 
-/** Matrix coefficients of YCgCo-Re and YCgCo-Ro, whose chroma has one or two bits more than its RGB (ITU-T H.273, table 4). */
+/**
+ * Matrix coefficients of YCgCo-Re and YCgCo-Ro, whose chroma has one or two bits more than its RGB
+ * (ITU-T H.273, table 4).
+ */
 const YCGCO_R = [16, 17];
 
-/** Returns whether the code points state YCgCo-R, which libheif before 1.19 takes for the usual YCbCr. */
+/**
+ * Returns whether the code points state YCgCo-R, which libheif before 1.19 takes for the usual
+ * YCbCr.
+ */
 function isLosslessYcgco(properties: readonly Box[]): boolean {
   return properties.some(
     ({ name, body }) =>
@@ -174,8 +195,9 @@ function colourIn(properties: readonly Box[]): ImageFacts {
 }
 
 /**
- * Reads the range of the samples if the image has a single channel of limited range (ITU-T H.273, section 8.3), which libheif
- * does not expand. The code points take precedence over the sequence header of AV1.
+ * Reads the range of the samples if the image has a single channel of limited range (ITU-T H.273,
+ * section 8.3), which libheif does not expand. The code points take precedence over the sequence
+ * header of AV1.
  *
  * @param own properties of the primary image
  */
@@ -192,7 +214,10 @@ async function limitedGreys(meta: HeifMeta, bytes: ByteReader, own: readonly Box
   return { greyRange: [(16 * scale) / white, (235 * scale) / white] };
 }
 
-/** Reads the bits of a single channel from the configuration of its codec; undefined if there are more channels. */
+/**
+ * Reads the bits of a single channel from the configuration of its codec; undefined if there are
+ * more channels.
+ */
 function bitsOfGreys(properties: readonly Box[]): number | undefined {
   for (const { name, body } of properties) {
     // AV1-ISOBMFF, section 2.3.3: bits for more than 8 bits, for 12 bits, and for a single channel.
@@ -205,7 +230,10 @@ function bitsOfGreys(properties: readonly Box[]): number | undefined {
   return undefined;
 }
 
-/** Reads the largest luminance in cd/m²: of the content (`clli`), or else of the display it was made on (`mdcv`). */
+/**
+ * Reads the largest luminance in cd/m²: of the content (`clli`), or else of the display it was made
+ * on (`mdcv`).
+ */
 function peakIn(properties: readonly Box[]): number | undefined {
   const content = readNumber(properties.find(({ name }) => name === 'clli')?.body, 0, 2);
   const display = readNumber(properties.find(({ name }) => name === 'mdcv')?.body, 16, 4);
@@ -218,7 +246,10 @@ function framesIn(top: readonly Box[]): number {
   return readNumber(sizes, 8, 4) ?? 0;
 }
 
-/** Returns whether a sequence has a track with the alpha of its frames (AVIF, section 3; ISO/IEC 14496-12, section 12.1.1). */
+/**
+ * Returns whether a sequence has a track with the alpha of its frames (AVIF, section 3; ISO/IEC
+ * 14496-12, section 12.1.1).
+ */
 function hasAlphaTrack(top: readonly Box[]): boolean {
   const tracks = parseBoxes(findBox(top, 'moov')).filter(({ name }) => name === 'trak');
   return tracks.some(({ body }) => ALPHA_TYPES.some((type) => body.includes(type)));
@@ -232,9 +263,9 @@ const TURNED = [1, 8, 3, 6] as const;
 const MIRRORED = [4, 2] as const;
 
 /**
- * Returns the aperture and the rotation of the primary image if it has an aperture, or if its alpha has another rotation. libheif
- * crops and rotates each image by its own properties, and libavif writes none for the alpha, to which those of the primary image
- * apply.
+ * Returns the aperture and the rotation of the primary image if it has an aperture, or if its alpha
+ * has another rotation. libheif crops and rotates each image by its own properties, and libavif
+ * writes none for the alpha, to which those of the primary image apply.
  */
 function plannedTransforms(meta: HeifMeta, aperture: Area | undefined): ImageFacts {
   const orientation = orientationIn(meta.propertiesOf(meta.primary) ?? []);
@@ -243,14 +274,20 @@ function plannedTransforms(meta: HeifMeta, aperture: Area | undefined): ImageFac
   return aperture || differs ? { orientation, plannedTransforms: true, aperture } : {};
 }
 
-/** Type of an item that derives an HDR image from the primary one and a gain map (ISO 21496-1; ISO/IEC 23008-12, 6.6.2.4). */
+/**
+ * Type of an item that derives an HDR image from the primary one and a gain map (ISO 21496-1;
+ * ISO/IEC 23008-12, 6.6.2.4).
+ */
 const TONE_MAP = 'tmap';
 /** Type of Apple's gain maps. */
 const APPLE_GAIN_MAP = 'urn:com:apple:photo:2020:aux:hdrgainmap';
 const isGainMap = ({ name, body }: Box): boolean =>
   name === 'auxC' && body.toString('latin1', 4).startsWith(APPLE_GAIN_MAP);
 
-/** Returns the orientation that properties have in their order; undefined if there are more than files have. */
+/**
+ * Returns the orientation that properties have in their order; undefined if there are more than
+ * files have.
+ */
 function orientationIn(properties: readonly Box[]): Orientation | undefined {
   const transforms = properties.filter(({ name }) => ROTATIONS.includes(name));
   if (new Set(transforms.map(({ name }) => name)).size < transforms.length) return undefined;

@@ -1,4 +1,6 @@
-/** @module Copies a JPEG with only the segments that decoding needs (ITU-T T.81, section B; T.871). */
+/**
+ * @module Copies a JPEG with only the segments that decoding needs (ITU-T T.81, section B; T.871).
+ */
 
 import type { FileHandle } from 'node:fs/promises';
 import { BLOCK_BYTES, type ByteReader, fileReader, readRange } from '../containers/file.ts';
@@ -8,14 +10,20 @@ const START = Buffer.of(0xff, 0xd8);
 const END = Buffer.of(0xff, 0xd9);
 const END_OF_IMAGE = 0xd9;
 
-/** Maximum number of segments to copy. A progressive JPEG has a hundred, and a crafted one is cut off. */
+/**
+ * Maximum number of segments to copy. A progressive JPEG has a hundred, and a crafted one is cut
+ * off.
+ */
 const MAX_SEGMENTS = 10_000;
 
 /** Markers of frame headers, tables, restart intervals and numbers of lines (T.81, table B.1). */
 const isDecoded = (marker: number): boolean =>
   (marker >= 0xc0 && marker <= 0xcf && marker !== 0xc8) || (marker >= 0xda && marker <= 0xdf);
 
-/** Bytes of the application segments that tell a decoder the colour space: of JFIF, without its thumbnail, and of Adobe. */
+/**
+ * Bytes of the application segments that tell a decoder the colour space: of JFIF, without its
+ * thumbnail, and of Adobe.
+ */
 const COLOUR_SEGMENTS: Readonly<Record<number, { readonly name: string; readonly bytes: number }>> = {
   224: { name: 'JFIF\0', bytes: 12 },
   238: { name: 'Adobe', bytes: 12 },
@@ -26,8 +34,8 @@ const NO_THUMBNAIL = Buffer.of(0, 0);
 const METADATA_MARKERS: readonly number[] = [0xe1, 0xed];
 
 /**
- * Yields a JPEG without comments, profile, thumbnails, and what follows its pixels. Tables and entropy-coded data stay as they are, and
- * the end of image is added if it is missing.
+ * Yields a JPEG without comments, profile, thumbnails, and what follows its pixels. Tables and
+ * entropy-coded data stay as they are, and the end of image is added if it is missing.
  *
  * @param keepsMetadata whether EXIF, XMP and IPTC stay
  */
@@ -66,8 +74,9 @@ function* colourSegment(body: Buffer, marker: number): Generator<Buffer> {
 const FIRST_BYTES = 16;
 
 /**
- * Returns the offset of the next marker that has a length, or ends the image: not that of an entropy-coded 0xFF, a restart marker or a
- * fill byte. Returns that of the end of the file if there is none.
+ * Returns the offset of the next marker that has a length, or ends the image: not that of an
+ * entropy-coded 0xFF, a restart marker or a fill byte. Returns that of the end of the file if there
+ * is none.
  */
 async function findMarker(bytes: ByteReader, from: number): Promise<number> {
   for (let start = from, length = FIRST_BYTES; ; length = BLOCK_BYTES) {

@@ -19,18 +19,21 @@ const QUANTIZATION_TABLES = 0xdb;
 const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
 
 /**
- * Maximum bits per pixel of smooth images, times the square root of the mean quantization step: coarser steps save
- * bits. At quality 90, these are 2 bits. Photos of a camera have 0.7 to 1.8, and text, scans and small photos 2.4 to
- * 4.2.
+ * Maximum bits per pixel of smooth images, times the square root of the mean quantization step:
+ * coarser steps save bits. At quality 90, these are 2 bits. Photos of a camera have 0.7 to 1.8, and
+ * text, scans and small photos 2.4 to 4.2.
  */
 const MAX_SMOOTH_BITS = 7;
 
-/** Binary logarithms of the parts of a smooth scan after which {@link hasEmptyAreas} takes samples: a sixteenth to a half. */
+/**
+ * Binary logarithms of the parts of a smooth scan after which {@link hasEmptyAreas} takes samples:
+ * a sixteenth to a half.
+ */
 const SAMPLED_AFTER = [4, 3, 2, 1];
 const SAMPLE_BYTES = 4096;
 /**
- * Minimum size of a photo's samples after compression with Deflate, relative to the samples. Photos have 0.985 or more, drawings
- * and pages of large print 0.82 to 0.98 (`bench/README.md`).
+ * Minimum size of a photo's samples after compression with Deflate, relative to the samples. Photos
+ * have 0.985 or more, drawings and pages of large print 0.82 to 0.98 (`bench/README.md`).
  */
 const MIN_SMOOTH_DENSITY = 0.984;
 /** Minimum number of pixels for taking the sample, which takes less than a millisecond. */
@@ -48,15 +51,18 @@ const JFIF_UNITS: Readonly<Record<number, number>> = { 1: UNIT.inch, 2: UNIT.cen
 /** Marker and name of a segment with a part of the profile. */
 const PROFILE_SEGMENT = 226;
 const PROFILE_NAME = 'ICC_PROFILE\0';
-/** Offset in a segment of a part of the profile, after the name, the number of the part from 1, and the number of parts. */
+/**
+ * Offset in a segment of a part of the profile, after the name, the number of the part from 1, and
+ * the number of parts.
+ */
 const PROFILE_AT = 14;
 const MAX_PROFILE_PARTS = 255;
 /** Bytes of XMP in which a gain map is declared (Adobe's gain map specification, 1.0). */
 const MAX_XMP_START = 4096;
 
 /**
- * Reads size and colour model from the frame header, and metadata from the segments before the pixels (ITU-T T.81,
- * B.2).
+ * Reads size and colour model from the frame header, and metadata from the segments before the
+ * pixels (ITU-T T.81, B.2).
  */
 export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
   let frame: ImageFacts = {};
@@ -134,7 +140,10 @@ async function readProfilePart(
   return { number, count, at: offset + PROFILE_AT, length: length - PROFILE_AT };
 }
 
-/** Returns the parts in the order of their numbers. Like libjpeg, returns none if a part is missing or has the number of another. */
+/**
+ * Returns the parts in the order of their numbers. Like libjpeg, returns none if a part is missing
+ * or has the number of another.
+ */
 function sortParts(parts: readonly ProfilePart[]): ProfilePart[] {
   const sorted = parts.toSorted((one, other) => one.number - other.number);
   const isRight = ({ number, count }: ProfilePart, at: number): boolean =>
@@ -143,8 +152,9 @@ function sortParts(parts: readonly ProfilePart[]): ProfilePart[] {
 }
 
 /**
- * Reads the kind of a profile. It is external if ImageMagick would misread it, because it joins the parts in the order in which the
- * file has them, and ignores their numbers; or if it cannot be written to a PNG.
+ * Reads the kind of a profile. It is external if ImageMagick would misread it, because it joins the
+ * parts in the order in which the file has them, and ignores their numbers; or if it cannot be
+ * written to a PNG.
  */
 async function readPartedProfile(
   bytes: WindowReader,
@@ -206,14 +216,20 @@ async function readMeanStep(bytes: WindowReader, start: number): Promise<number 
 /** Mean of the table for luminance that encoders scale by the quality (T.81, table K.1). */
 const STANDARD_STEP = 3685 / 64;
 
-/** Returns the quality for which libjpeg would scale the standard table to this mean (`jpeg_quality_scaling`). */
+/**
+ * Returns the quality for which libjpeg would scale the standard table to this mean
+ * (`jpeg_quality_scaling`).
+ */
 function toQuality(step: number): number {
   const scale = (100 * step) / STANDARD_STEP;
   const quality = scale > 100 ? 5000 / scale : (200 - scale) / 2;
   return Math.min(100, Math.max(1, Math.round(quality)));
 }
 
-/** Checks whether the image has sharp edges: everywhere, or between empty areas, as in a line drawing. */
+/**
+ * Checks whether the image has sharp edges: everywhere, or between empty areas, as in a line
+ * drawing.
+ */
 async function isDetailed(
   bytes: WindowReader,
   scan: number,
@@ -232,7 +248,10 @@ async function isDetailed(
   return hasEmptyAreas(Buffer.concat(samples));
 }
 
-/** Checks parts of a scan for repeated bytes, which equal empty blocks cause. Entropy-coded photos have none. */
+/**
+ * Checks parts of a scan for repeated bytes, which equal empty blocks cause. Entropy-coded photos
+ * have none.
+ */
 function hasEmptyAreas(sample: Buffer): boolean {
   return deflateRawSync(sample, { level: 1 }).length < sample.length * MIN_SMOOTH_DENSITY;
 }
@@ -242,7 +261,10 @@ function isRepeated({ metadata: kinds = [] }: ImageFacts, { metadata = [] }: Ima
   return kinds.every((kind) => metadata.includes(kind));
 }
 
-/** Readers of application segments by marker (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in Photoshop's). */
+/**
+ * Readers of application segments by marker (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in
+ * Photoshop's).
+ */
 const APP_SEGMENTS: Readonly<
   Record<number, (bytes: WindowReader, segment: Segment) => Promise<ImageFacts | undefined>>
 > = {

@@ -1,4 +1,7 @@
-/** @module Reads files with a picture, of which a PDF contains the encoded bytes: JPEG, PNG and Group 4 (ISO 32000-1, 7.4). */
+/**
+ * @module Reads files with a picture, of which a PDF contains the encoded bytes: JPEG, PNG and
+ * Group 4 (ISO 32000-1, 7.4).
+ */
 
 import type { FileHandle } from 'node:fs/promises';
 import { fileReader, OPEN_FLAGS, readRange, withFile } from '../containers/file.ts';
@@ -7,7 +10,10 @@ import type { Size } from '../image-info.ts';
 import { withoutSegments } from '../jpeg/jpeg-data.ts';
 import type { PdfPicture } from './pdf-writer.ts';
 
-/** Reads a file, and uses its picture while the file is open. Rejects links, and does not wait for a pipe. */
+/**
+ * Reads a file, and uses its picture while the file is open. Rejects links, and does not wait for a
+ * pipe.
+ */
 type UsePicture<T> = (picture: PdfPicture) => Promise<T>;
 
 /** A file that is no picture which a PDF can contain. */
@@ -26,10 +32,11 @@ interface JpegParts {
 }
 
 /**
- * Reads a JPEG. Its entropy-coded data and its tables are not changed, and only the segments that decoding needs are kept. CMYK is
- * inverted, as Adobe's programs write it and ImageMagick reads it.
+ * Reads a JPEG. Its entropy-coded data and its tables are not changed, and only the segments that
+ * decoding needs are kept. CMYK is inverted, as Adobe's programs write it and ImageMagick reads it.
  *
- * @throws {PictureError} for a file without a frame of 8 bits, or of another number of components than 1, 3 and 4
+ * @throws {PictureError} for a file without a frame of 8 bits, or of another number of components
+ *   than 1, 3 and 4
  */
 export function withJpeg<T>(
   path: string,
@@ -118,7 +125,8 @@ async function* dataOf(file: FileHandle, chunks: readonly Part[]): AsyncGenerato
 /**
  * Reads bare data of Group 4 (ITU-T T.6).
  *
- * @param facts its number of columns and rows, and whether it is a negative, which it does not state
+ * @param facts its number of columns and rows, and whether it is a negative, which it does not
+ *   state
  */
 export function withFax<T>(
   path: string,

@@ -1,7 +1,8 @@
 /**
- * @module Writes a PDF with one picture on each page (ISO 32000-1). ImageMagick's writer encodes all pages alike, knows no soft mask, and
- * encodes every JPEG anew. A library for PDF would hold all pictures in memory, or decode them. This one copies encoded pictures from
- * files to a file, in blocks.
+ * @module Writes a PDF with one picture on each page (ISO 32000-1). ImageMagick's writer encodes
+ * all pages alike, knows no soft mask, and encodes every JPEG anew. A library for PDF would hold
+ * all pictures in memory, or decode them. This one copies encoded pictures from files to a file, in
+ * blocks.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { writeAt } from '../containers/file.ts';
@@ -42,8 +43,9 @@ const COLOURS = {
 } as const;
 
 /**
- * What each orientation does to the unit square of a picture, whose origin is the lower left corner, as a matrix of a, b, c, d, e, f
- * (8.3.3): the images of the right, of the top, and of the origin.
+ * What each orientation does to the unit square of a picture, whose origin is the lower left
+ * corner, as a matrix of a, b, c, d, e, f (8.3.3): the images of the right, of the top, and of the
+ * origin.
  */
 const TURNS: Readonly<
   Record<Orientation, readonly [a: number, b: number, c: number, d: number, e: number, f: number]>
@@ -196,5 +198,7 @@ export class PdfWriter {
 /** The object with the list of pages. */
 const PAGES: Reference = '2 0 R';
 
-/** Formats a number with at most four decimals, and without an exponent, which PDF does not have. */
+/**
+ * Formats a number with at most four decimals, and without an exponent, which PDF does not have.
+ */
 const formatNumber = (value: number): string => String(Number(value.toFixed(4)) + 0);

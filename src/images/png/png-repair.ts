@@ -1,4 +1,7 @@
-/** @module Completes a truncated PNG or a short palette, and corrects checksums (W3C PNG, third edition). */
+/**
+ * @module Completes a truncated PNG or a short palette, and corrects checksums (W3C PNG, third
+ * edition).
+ */
 import { createWriteStream } from 'node:fs';
 import { type FileHandle, rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -27,7 +30,10 @@ const DEPTH_AT = 24;
 /** Samples per pixel by colour type. */
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
 
-/** Start and step of the columns and rows of each pass of an interlaced PNG (section 8.1), and of one that is not. */
+/**
+ * Start and step of the columns and rows of each pass of an interlaced PNG (section 8.1), and of
+ * one that is not.
+ */
 const ADAM7 = [
   [0, 8, 0, 8],
   [4, 8, 0, 8],
@@ -74,10 +80,12 @@ async function readLayout(bytes: WindowReader) {
 type PngLayout = NonNullable<Awaited<ReturnType<typeof readLayout>>>;
 
 /**
- * Replaces the truncated PNG at `path` by a complete one. Keeps the chunks before the image data, and fills the missing rows
- * with zeros. `shownRows` of the result states how many rows were in the file. Only a few blocks are in memory at a time.
+ * Replaces the truncated PNG at `path` by a complete one. Keeps the chunks before the image data,
+ * and fills the missing rows with zeros. `shownRows` of the result states how many rows were in the
+ * file. Only a few blocks are in memory at a time.
  *
- * @returns the properties of the complete PNG; undefined if the file contains no row, is interlaced and lacks one, or has damaged image data
+ * @returns the properties of the complete PNG; undefined if the file contains no row, is interlaced
+ *   and lacks one, or has damaged image data
  */
 export async function completePng(path: string, signal: AbortSignal): Promise<ImageInfo | undefined> {
   const output = `${path}.png`;
@@ -86,7 +94,8 @@ export async function completePng(path: string, signal: AbortSignal): Promise<Im
     if (!layout) return undefined;
     const found = await writeComplete(file, layout, output, signal);
     const share = found / layout.total;
-    // The rows of an interlaced image are stored in passes, so that some of the bytes show no part of it completely.
+    // The rows of an interlaced image are stored in passes, so that some of the bytes show no part
+    // of it completely.
     return layout.interlaced ? Math.floor(share) * layout.rows : Math.floor(share * layout.rows);
   }).catch((error) => {
     if (isDamage(error)) return undefined;
@@ -162,8 +171,8 @@ async function* readData(file: FileHandle, { offset, length }: Part): AsyncGener
 }
 
 /**
- * Corrects the checksums of the header and of the image data of the PNG at `path`, if the data is undamaged by its own checksum,
- * Adler-32, and has the size of the image.
+ * Corrects the checksums of the header and of the image data of the PNG at `path`, if the data is
+ * undamaged by its own checksum, Adler-32, and has the size of the image.
  *
  * @returns whether one was wrong
  */
@@ -208,7 +217,10 @@ async function isUndamaged(file: FileHandle, { data, total }: PngLayout): Promis
   return found === total;
 }
 
-/** Returns whether an error means damaged image data: zlib reports it as `Z_DATA_ERROR` or `Z_NEED_DICT`. */
+/**
+ * Returns whether an error means damaged image data: zlib reports it as `Z_DATA_ERROR` or
+ * `Z_NEED_DICT`.
+ */
 function isDamage(error: unknown): boolean {
   return error instanceof ChecksumError || String((error as NodeJS.ErrnoException).code).startsWith('Z_');
 }
@@ -217,8 +229,8 @@ function isDamage(error: unknown): boolean {
 const MAX_COLOURS = 256;
 
 /**
- * Appends black to the palette of the PNG at `path`. Firefox and sharp show an index beyond the palette black,
- * Chromium 156 in the last colour of the palette.
+ * Appends black to the palette of the PNG at `path`. Firefox and sharp show an index beyond the
+ * palette black, Chromium 156 in the last colour of the palette.
  *
  * @returns whether it has a palette
  * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input

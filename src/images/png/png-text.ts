@@ -1,4 +1,7 @@
-/** @module Metadata in the text chunks of a PNG, where ImageMagick and djxl write EXIF and others as hexadecimal digits. */
+/**
+ * @module Metadata in the text chunks of a PNG, where ImageMagick and djxl write EXIF and others as
+ * hexadecimal digits.
+ */
 import { createWriteStream } from 'node:fs';
 import { type FileHandle, rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
@@ -53,8 +56,9 @@ function kindOfText(text: Buffer): MetadataKind | undefined {
 const BLOCK_BYTES = 64 * 1024;
 
 /**
- * Encodes EXIF as a text: its keyword, its name, its length, and its bytes. ImageMagick writes lines of 72 digits, but also reads a
- * single line, which takes less time to encode. The parts are encoded one at a time, because those of 9 MiB take 60 ms.
+ * Encodes EXIF as a text: its keyword, its name, its length, and its bytes. ImageMagick writes
+ * lines of 72 digits, but also reads a single line, which takes less time to encode. The parts are
+ * encoded one at a time, because those of 9 MiB take 60 ms.
  *
  * @returns the length of the text in bytes, and its parts
  */
@@ -73,7 +77,10 @@ function encodeExifText(exif: Buffer): { length: number; parts: Iterable<Buffer>
 const HEAD = /^\s*[^\n]*\n\s*\d+\s+/;
 const MAX_HEAD_BYTES = 256;
 
-/** Decodes the text of a raw profile, up to the first character that is not a digit. Yields to the event loop. */
+/**
+ * Decodes the text of a raw profile, up to the first character that is not a digit. Yields to the
+ * event loop.
+ */
 async function decodeRawProfile(text: Buffer): Promise<Buffer> {
   const [head] = HEAD.exec(text.toString('latin1', 0, MAX_HEAD_BYTES)) ?? [];
   const parts: Buffer[] = [];
@@ -90,7 +97,10 @@ async function decodeRawProfile(text: Buffer): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** Maximum length of a chunk with metadata, and of its text, in bytes. EXIF of a JPEG has at most 64 KiB, twice that as digits. */
+/**
+ * Maximum length of a chunk with metadata, and of its text, in bytes. EXIF of a JPEG has at most 64
+ * KiB, twice that as digits.
+ */
 const MAX_TEXT_BYTES = 8 * 1024 ** 2;
 
 const afterNul = (body: Buffer): Buffer => body.subarray(body.indexOf(0) + 1);
@@ -142,7 +152,10 @@ export async function readMetadataChunk(chunk: WrittenChunk): Promise<PngMetadat
 /** Returns whether a chunk has a text. */
 export const isText = ({ name }: Part): boolean => Object.hasOwn(TEXTS, name);
 
-/** Reads a text that is no metadata, such as an author; undefined for other chunks, and for one of more than {@link BLOCK_BYTES}. */
+/**
+ * Reads a text that is no metadata, such as an author; undefined for other chunks, and for one of
+ * more than {@link BLOCK_BYTES}.
+ */
 export async function readPlainText(
   { name, offset, length }: Part,
   bytes: ByteReader,
@@ -168,7 +181,10 @@ export function readPngMetadata(path: string): Promise<PngMetadata[]> {
 /** Chunks with the profile, metadata, texts, and the time of a change. */
 const METADATA_CHUNKS = ['iCCP', 'eXIf', ...Object.keys(TEXTS), 'tIME'];
 
-/** Returns the changes that copy the profile, the metadata and the texts of a PNG that a tool has written to another, which has none. */
+/**
+ * Returns the changes that copy the profile, the metadata and the texts of a PNG that a tool has
+ * written to another, which has none.
+ */
 export function pngMetadataEdits(path: string): Promise<Edit[]> {
   return withWrittenChunks(path, async (chunks) => {
     const copies: Edit[] = [];
@@ -191,10 +207,12 @@ export async function pngTextRemovals(file: FileHandle): Promise<Edit[]> {
 }
 
 /**
- * Copies the EXIF of a PNG to a text chunk, because ImageMagick 6 does not read `eXIf` (Magick_png_read_raw_profile in
- * its png.c). Replaces the text that djxl 0.7 writes. Only a block of the file is in memory, since it can have 200 MB.
+ * Copies the EXIF of a PNG to a text chunk, because ImageMagick 6 does not read `eXIf`
+ * (Magick_png_read_raw_profile in its png.c). Replaces the text that djxl 0.7 writes. Only a block
+ * of the file is in memory, since it can have 200 MB.
  *
- * @throws {Error} with the code of the failed system call, if there is no such file, or a link with its name
+ * @throws {Error} with the code of the failed system call, if there is no such file, or a link with
+ *   its name
  */
 export function copyExifToText(path: string): Promise<void> {
   return withWrittenChunks(path, async (chunks) => {
@@ -230,7 +248,8 @@ async function insertText(
 }
 
 /**
- * Reads the EXIF that djxl 0.7 copies from a box, with the offset of the TIFF header that starts it (ISO/IEC 18181-2, 9.1).
+ * Reads the EXIF that djxl 0.7 copies from a box, with the offset of the TIFF header that starts it
+ * (ISO/IEC 18181-2, 9.1).
  *
  * @returns undefined for other text, for EXIF without that offset, and for damaged or too much EXIF
  */

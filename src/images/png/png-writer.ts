@@ -1,5 +1,6 @@
 /**
- * @module Writes a chunk of a PNG (W3C PNG, third edition, sections 5 and 11), or each frame of an animated one (section 4.9).
+ * @module Writes a chunk of a PNG (W3C PNG, third edition, sections 5 and 11), or each frame of an
+ * animated one (section 4.9).
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -34,7 +35,8 @@ export function* pngChunkParts(name: string, length: number, parts: Iterable<Buf
 const SHARED = ['IHDR', 'PLTE', 'tRNS', 'iCCP', 'sRGB', 'gAMA', 'cHRM', 'cICP', 'sBIT'];
 
 /**
- * Writes the frames of an animated PNG to separate files. All must cover the whole canvas, as those of djxl do.
+ * Writes the frames of an animated PNG to separate files. All must cover the whole canvas, as those
+ * of djxl do.
  *
  * @param name name of the PNG in `folder`
  * @param maxFrames later frames are counted, but not written

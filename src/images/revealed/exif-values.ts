@@ -35,7 +35,8 @@ export const isJpeg = (bytes: Buffer): boolean => bytes.subarray(0, JPEG_START.l
 /**
  * Yields the values in the directories.
  *
- * @param hasThumbnail whether the second directory is that of a thumbnail. In a TIFF, it is the second page.
+ * @param hasThumbnail whether the second directory is that of a thumbnail. In a TIFF, it is the
+ *   second page.
  */
 export async function* exifValues(bytes: ByteReader, hasThumbnail: boolean): AsyncGenerator<ExifValue> {
   const tiff = await TiffReader.open(bytes);
@@ -70,7 +71,9 @@ export async function* exifValues(bytes: ByteReader, hasThumbnail: boolean): Asy
 const readValue = async (bytes: ByteReader, { at, count, width }: IfdEntry): Promise<Buffer> =>
   bytes.read(at, Math.min(count * width, MAX_TEXT_BYTES));
 
-/** Decodes a text up to its last character other than NUL. Several texts have a NUL between them. */
+/**
+ * Decodes a text up to its last character other than NUL. Several texts have a NUL between them.
+ */
 function decodePlain(bytes: Buffer): string | undefined {
   const parts = bytes.toString('latin1').split('\0');
   const text = parts.filter((part) => part.trim() !== '').join('; ');

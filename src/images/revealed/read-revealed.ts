@@ -1,6 +1,6 @@
 /**
- * @module Reads what the metadata of a file gives away: only the kinds, which the headers of a result state, or also the values. The
- * notes of the maker of a camera are not read.
+ * @module Reads what the metadata of a file gives away: only the kinds, which the headers of a
+ * result state, or also the values. The notes of the maker of a camera are not read.
  */
 import { cleanText, sanitizeForDisplay } from '../../base/text.ts';
 import type { InputType } from '../../tables/formats.ts';
@@ -64,8 +64,8 @@ export function readRevealedKinds(path: string, type: InputType): Promise<Reveal
 }
 
 /**
- * Reads the values that EXIF, IPTC, XMP and the comments of the format give away. Each is one line of at most 200 characters, without
- * control characters.
+ * Reads the values that EXIF, IPTC, XMP and the comments of the format give away. Each is one line
+ * of at most 200 characters, without control characters.
  *
  * @throws {HeaderTooComplexError} if the file takes too many reads
  */
@@ -145,7 +145,10 @@ const ITEMS: Readonly<Record<MetadataKind, (block: Buffer) => Iterable<Item> | A
   },
 };
 
-/** Resource of Photoshop with a thumbnail, and the offset of its JPEG (Photoshop file format, "Thumbnail Resource Format"). */
+/**
+ * Resource of Photoshop with a thumbnail, and the offset of its JPEG (Photoshop file format,
+ * "Thumbnail Resource Format").
+ */
 const THUMBNAIL_RESOURCE = 1036;
 const THUMBNAIL_AT = 28;
 /** A thumbnail in XMP, with the prefix that all programs write (XMP part 2, 1.2.2.5). */
@@ -158,7 +161,9 @@ async function* exifItems(bytes: ByteReader, hasThumbnail: boolean): AsyncGenera
       : lineOf('exif', found.kind, found.name, found.value);
 }
 
-/** Yields the comments of a format. One file can have thousands, of which the first ones are read. */
+/**
+ * Yields the comments of a format. One file can have thousands, of which the first ones are read.
+ */
 async function* commentItems(type: InputType, source: Source): AsyncGenerator<Item> {
   let count = 0;
   for await (const read of COMMENTS[type]?.(source) ?? []) {

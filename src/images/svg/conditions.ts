@@ -1,6 +1,7 @@
 /**
- * @module Evaluates media queries (Media Queries 4) and conditions of `@supports` (CSS Conditional Rules 3) for a picture: a light
- * screen of the size of the drawing, rendered by librsvg after the rewriting.
+ * @module Evaluates media queries (Media Queries 4) and conditions of `@supports` (CSS Conditional
+ * Rules 3) for a picture: a light screen of the size of the drawing, rendered by librsvg after the
+ * rewriting.
  */
 import type { Size } from '../image-info.ts';
 import {
@@ -14,7 +15,10 @@ import {
 } from './css.ts';
 import { COLOUR_FUNCTIONS } from './features.ts';
 
-/** Undefined if unknown, which makes a whole query false, but not its parts: `not` of it is unknown, too. */
+/**
+ * Undefined if unknown, which makes a whole query false, but not its parts: `not` of it is unknown,
+ * too.
+ */
 type Truth = boolean | undefined;
 /** Evaluates the content of parentheses, or of a function with a name. */
 type Leaf = (content: readonly CSSToken[], name: string) => Truth;
@@ -25,7 +29,9 @@ const wordOf = (token: CSSToken | undefined): string =>
 /** Maximum depth of parentheses. */
 const MAX_DEPTH = 16;
 
-/** Evaluates `(a) and (b)`, `(a) or (b)`, `not (a)` and nested ones. The tokens have no white space. */
+/**
+ * Evaluates `(a) and (b)`, `(a) or (b)`, `not (a)` and nested ones. The tokens have no white space.
+ */
 function evaluate(tokens: readonly CSSToken[], leaf: Leaf, depth = 0): Truth {
   if (depth === MAX_DEPTH || tokens.length === 0) return undefined;
   if (wordOf(tokens[0]) === 'not') {
@@ -51,7 +57,10 @@ function evaluate(tokens: readonly CSSToken[], leaf: Leaf, depth = 0): Truth {
   return values.includes(undefined) ? undefined : !decisive;
 }
 
-/** Media features with words, as Chromium reports them to an SVG that a page shows as a picture, if its user has no preferences. */
+/**
+ * Media features with words, as Chromium reports them to an SVG that a page shows as a picture, if
+ * its user has no preferences.
+ */
 const WORDS: Readonly<Record<string, string>> = {
   'prefers-color-scheme': 'light',
   'prefers-reduced-motion': 'no-preference',
@@ -90,7 +99,9 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 const NUMBER = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z]*)(?:\/(\d+\.?\d*))?$/;
 
-/** Returns a length in pixels, a resolution in dots per pixel, or a ratio; NaN for anything else. */
+/**
+ * Returns a length in pixels, a resolution in dots per pixel, or a ratio; NaN for anything else.
+ */
 function numberOf(text: string): number {
   const [, number, unit = '', divisor = '1'] = NUMBER.exec(text) ?? [];
   return (Number(number) * (UNITS[unit] ?? Number.NaN)) / Number(divisor);
@@ -196,6 +207,9 @@ const supportsFeature: Leaf = (content, name) => {
   return name === '' && content[1]?.[0] === TokenType.Colon && isKnown && isDrawn ? true : undefined;
 };
 
-/** Evaluates a condition of `@supports`: what librsvg supports. Undefined for other features, which a browser may support. */
+/**
+ * Evaluates a condition of `@supports`: what librsvg supports. Undefined for other features, which
+ * a browser may support.
+ */
 export const isSupported = (condition: readonly CSSToken[]): boolean | undefined =>
   evaluate(withoutBlanks(condition), supportsFeature);

@@ -1,5 +1,6 @@
 /**
- * @module Parses CSS declarations, and resolves values that librsvg does not support: `var()` and new colour functions.
+ * @module Parses CSS declarations, and resolves values that librsvg does not support: `var()` and
+ * new colour functions.
  */
 
 import { color, SyntaxFlag, serializeRGB } from '@csstools/css-color-parser';
@@ -42,20 +43,26 @@ export const ABSOLUTE_UNITS: Readonly<Record<string, number>> = {
   pc: 16,
 };
 
-/** CSS that can still be parsed for one SVG, by all of its rewriters together. A token takes up to 1 µs. */
+/**
+ * CSS that can still be parsed for one SVG, by all of its rewriters together. A token takes up to 1
+ * µs.
+ */
 export interface CssBudget {
   /** 0 after a text exceeded the budget, so that no later text is parsed without that one. */
   tokens: number;
 }
 
 /**
- * Number of tokens to parse: for each character of an SVG, in addition for any SVG, and at most. Each text is parsed up to three
- * times, and two to four characters of CSS are a token.
+ * Number of tokens to parse: for each character of an SVG, in addition for any SVG, and at most.
+ * Each text is parsed up to three times, and two to four characters of CSS are a token.
  */
 const TOKENS_PER_CHARACTER = 4;
 const MIN_TOKENS = 2048;
 const MAX_TOKENS = 256 * 1024;
-/** Number of characters of a long token, or of replacements, that take as long as a token. An embedded font is one token. */
+/**
+ * Number of characters of a long token, or of replacements, that take as long as a token. An
+ * embedded font is one token.
+ */
 export const CHARACTERS_PER_TOKEN = 16;
 /** Number of tokens that take as long as converting a colour. */
 const COLOUR_TOKENS = 50;
@@ -78,7 +85,10 @@ export function tokensOf(css: string, budget: CssBudget): CSSToken[] {
   return budget.tokens > 0 ? tokens : [];
 }
 
-/** Joins tokens. `stringify` of the library takes each token as an argument, and a call can have about 100,000. */
+/**
+ * Joins tokens. `stringify` of the library takes each token as an argument, and a call can have
+ * about 100,000.
+ */
 export const textOf = (tokens: readonly CSSToken[]): string => tokens.map(([, text]) => text).join('');
 
 const startOf = (token: CSSToken | undefined): number => token?.[2] ?? 0;
@@ -172,12 +182,16 @@ export type Variables = ReadonlyMap<string, string | undefined>;
 
 /** Maximum depth of references between custom properties. */
 const MAX_DEPTH = 32;
-/** Maximum number of characters to insert into a text. Properties that refer to each other can grow exponentially. */
+/**
+ * Maximum number of characters to insert into a text. Properties that refer to each other can grow
+ * exponentially.
+ */
 const MAX_INSERTED = 256 * 1024;
 
 /**
- * Creates a function that replaces `var()` and colour functions in a text. Functions that cannot be resolved, or exceed the
- * budget, are not changed. The references of each custom property are replaced once.
+ * Creates a function that replaces `var()` and colour functions in a text. Functions that cannot be
+ * resolved, or exceed the budget, are not changed. The references of each custom property are
+ * replaced once.
  */
 export function createResolver(variables: Variables, budget: CssBudget): (css: string) => string {
   const resolved = new Map<string, string | undefined>();
@@ -237,7 +251,10 @@ function replaceFunctions(
   return applyEdits(css, edits);
 }
 
-/** Returns a named CSS colour as `#rrggbb`; undefined for other words, and for transparent and system colours. */
+/**
+ * Returns a named CSS colour as `#rrggbb`; undefined for other words, and for transparent and
+ * system colours.
+ */
 export function colourByName(name: string): string | undefined {
   const component = parseComponentValue(tokenize({ css: name }));
   const parsed = (component && color(component)) || undefined;

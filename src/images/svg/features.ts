@@ -1,6 +1,7 @@
 /**
- * @module Features of SVGs that browsers show and librsvg does not: how they are found in the text of an SVG, what resolves them before
- * librsvg reads it, and whether a result has a note if they are still there.
+ * @module Features of SVGs that browsers show and librsvg does not: how they are found in the text
+ * of an SVG, what resolves them before librsvg reads it, and whether a result has a note if they
+ * are still there.
  */
 
 import { isTurnOver, waitForTurn } from '../containers/event-loop.ts';
@@ -120,7 +121,8 @@ const FEATURES: readonly Feature[] = [
     found: '<tspan[^<>]{0,200}>[^<]{0,40}[\\xd6-\\xdb]',
     isNew: true,
   },
-  // R and Inkscape write it for every text. It makes a difference for blanks that are not single ones between words.
+  // R and Inkscape write it for every text. It makes a difference for blanks that are not single
+  // ones between words.
   {
     what: 'white space',
     found: 'white-space(?:-collapse)?\\s*:\\s*(?:pre|break)',
@@ -172,11 +174,17 @@ export const rewrittenBy = (name: RewriterName): RegExp =>
 
 const REWRITTEN = patternOf(FEATURES.filter(({ resolvedBy }) => resolvedBy));
 
-/** Number of characters to search at once, which takes up to 5 ms, and of those to search again for what begins before. */
+/**
+ * Number of characters to search at once, which takes up to 5 ms, and of those to search again for
+ * what begins before.
+ */
 const PART_LENGTH = 64 * 1024;
 const OVERLAP = 4096;
 
-/** Returns whether rewriting can change a text. Yields to the event loop, because 1 MB takes up to 60 ms. */
+/**
+ * Returns whether rewriting can change a text. Yields to the event loop, because 1 MB takes up to
+ * 60 ms.
+ */
 export async function canRewrite(text: string): Promise<boolean> {
   for (let at = 0; at < text.length; at += PART_LENGTH - OVERLAP) {
     if (isTurnOver()) await waitForTurn();

@@ -1,4 +1,7 @@
-/** @module Corrects the media types of pictures in an SVG, and marks those that librsvg would not draw upright. */
+/**
+ * @module Corrects the media types of pictures in an SVG, and marks those that librsvg would not
+ * draw upright.
+ */
 import type { FileHandle } from 'node:fs/promises';
 import { isTurnOver, waitForTurn } from '../containers/event-loop.ts';
 import { bufferReader, readAt, writeAt } from '../containers/file.ts';
@@ -26,8 +29,8 @@ const WINDOW_BYTES = 64 * 1024;
 const OVERLAP = 512;
 
 /**
- * Corrects the media types of pictures in place. librsvg finds the type itself if there are only blanks. It ignores the orientation of
- * a JPEG, whose type becomes {@link MARKED}.
+ * Corrects the media types of pictures in place. librsvg finds the type itself if there are only
+ * blanks. It ignores the orientation of a JPEG, whose type becomes {@link MARKED}.
  */
 export async function correctPictures(file: FileHandle): Promise<void> {
   for (let at = 0; ; at += WINDOW_BYTES - OVERLAP) {
@@ -49,7 +52,10 @@ export async function correctPictures(file: FileHandle): Promise<void> {
   }
 }
 
-/** Returns whether the Exif of a JPEG, whose first characters are given in Base64, states that it is turned or flipped. */
+/**
+ * Returns whether the Exif of a JPEG, whose first characters are given in Base64, states that it is
+ * turned or flipped.
+ */
 async function isTurned(data: string): Promise<boolean> {
   const exif = Buffer.from(EXIF.exec(data)?.[1] ?? '', 'base64');
   const { orientation = 1 } = await readExif(bufferReader(exif), 0);

@@ -1,8 +1,9 @@
 /**
- * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Writes out style sheets, resolves `var()`,
- * `light-dark()` and new colour functions, replaces `feDropShadow` before version 2.55 (Filter Effects 1, section 9.12) by other filters,
- * writes texts in the letters of `text-transform`, enlarges tiny units, hides warnings of draw.io, and writes `WIDTH` and `HEIGHT` of the
- * root element in lower case.
+ * @module Rewrites the text of an SVG so that librsvg renders it like browsers. Writes out style
+ * sheets, resolves `var()`, `light-dark()` and new colour functions, replaces `feDropShadow` before
+ * version 2.55 (Filter Effects 1, section 9.12) by other filters, writes texts in the letters of
+ * `text-transform`, enlarges tiny units, hides warnings of draw.io, and writes `WIDTH` and `HEIGHT`
+ * of the root element in lower case.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Size } from '../image-info.ts';
@@ -37,7 +38,10 @@ const RESOLVED_FUNCTIONS = rewrittenBy('functions');
 
 /** Maximum growth of the text in characters. */
 const MAX_GROWTH = 256 * 1024;
-/** Selectors of the root element, from which all elements inherit, with what {@link writeOutSheets} adds for their precedence. */
+/**
+ * Selectors of the root element, from which all elements inherit, with what {@link writeOutSheets}
+ * adds for their precedence.
+ */
 const ROOT_SELECTOR = /^(\*|svg)?(:root)?((?::not\(#_\))*)$/;
 
 /** Returns the precedence of a selector of the root element; undefined for others. */
@@ -50,8 +54,9 @@ const STYLE_PRECEDENCE = Number.MAX_VALUE;
 const IMPORTANT = /!\s*important$/i;
 
 /**
- * Replaces the functions in attributes and style sheets by their values. Resolves only custom properties that are set
- * once, on the root element. References to other properties are not changed.
+ * Replaces the functions in attributes and style sheets by their values. Resolves only custom
+ * properties that are set once, on the root element. References to other properties are not
+ * changed.
  */
 function resolveCss(text: string, markup: Markup, budget: CssBudget): string {
   const resolve = createResolver(collectVariables(text, markup, budget), budget);
@@ -106,7 +111,10 @@ function collectVariables(text: string, { tags, styleSheets }: Markup, budget: C
   return variables;
 }
 
-/** Writes the property names of the root element's `style` in lower case (CSS 2.2, section 4.1.3). librsvg finds no others. */
+/**
+ * Writes the property names of the root element's `style` in lower case (CSS 2.2, section 4.1.3).
+ * librsvg finds no others.
+ */
 function lowerRootProperties(text: string, { tags: [root] }: Markup, budget: CssBudget): string {
   const { value = '', start = 0 } = root?.attributes.find(({ name }) => name === 'style') ?? {};
   const names = parseDeclarations(value, budget).filter(({ name }) => !name.startsWith('--'));
@@ -146,7 +154,10 @@ const REQUIRED = 'requiredFeatures';
 /** Initial font size of browsers in pixels. */
 const INITIAL_FONT_SIZE = 16;
 
-/** Writes lengths in font sizes of the root element in pixels, if this size is in pixels or font sizes. */
+/**
+ * Writes lengths in font sizes of the root element in pixels, if this size is in pixels or font
+ * sizes.
+ */
 function resolveRootLengths(text: string, { tags, styleSheets }: Markup, budget: CssBudget): string {
   const [root] = tags;
   const sizes = styleSheets.flatMap(({ start, end }) =>
@@ -172,9 +183,10 @@ function resolveRootLengths(text: string, { tags, styleSheets }: Markup, budget:
 }
 
 /**
- * Multiplies a tiny view box of the root element and everything in it by a power of ten: librsvg clips to a view box in multiples
- * of 1/256, the numbers of cairo. Percentages, selectors of children, and a size that depends on the view box would change. The bounding
- * boxes of gradients, masks and filters would stay 0, and fonts have a smallest size.
+ * Multiplies a tiny view box of the root element and everything in it by a power of ten: librsvg
+ * clips to a view box in multiples of 1/256, the numbers of cairo. Percentages, selectors of
+ * children, and a size that depends on the view box would change. The bounding boxes of gradients,
+ * masks and filters would stay 0, and fonts have a smallest size.
  */
 function enlargeUnits(text: string, { tags, styleSheets }: Markup, budget: CssBudget): string {
   const [root, ...others] = tags;
@@ -205,8 +217,9 @@ function enlargeUnits(text: string, { tags, styleSheets }: Markup, budget: CssBu
 }
 
 /**
- * Removes the condition of empty groups. draw.io puts one before a text that says that the drawing cannot be shown. Browsers ignore the
- * condition, which SVG 2 no longer has, so that the group takes the place of the text.
+ * Removes the condition of empty groups. draw.io puts one before a text that says that the drawing
+ * cannot be shown. Browsers ignore the condition, which SVG 2 no longer has, so that the group
+ * takes the place of the text.
  */
 function hideWarnings(text: string, { tags }: Markup): string {
   const edits = tags.flatMap(({ name, kind, attributes }): Edit[] => {
@@ -270,8 +283,8 @@ function expandDropShadows(text: string, { tags }: Markup): string {
 }
 
 /**
- * Values that are used: one number, or two of `stdDeviation`. Browsers and librsvg use 2 instead of any other value, such as a
- * percentage. A character reference can stand for anything.
+ * Values that are used: one number, or two of `stdDeviation`. Browsers and librsvg use 2 instead of
+ * any other value, such as a percentage. A character reference can stand for anything.
  */
 const NUMBER = '[+-]?(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:e[+-]?\\d+)?';
 const ONE = new RegExp(`&|^\\s*${NUMBER}\\s*$`, 'i');

@@ -1,4 +1,7 @@
-/** @module Unpacks an SVG, and rewrites it in one of two threads, because parsing its CSS can take 0.5 s. */
+/**
+ * @module Unpacks an SVG, and rewrites it in one of two threads, because parsing its CSS can take
+ * 0.5 s.
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -14,8 +17,8 @@ import { skipPreamble } from './svg-markup.ts';
 /**
  * Unpacks the SVG at `path` in place, and rewrites constructs that librsvg renders wrongly.
  *
- * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE, CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are
- *   exhausted
+ * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE, CONVERSION_TIMEOUT, DISK_FULL, or
+ *   OVERLOADED if files or memory are exhausted
  */
 export async function repairSvg(target: RepairTarget): Promise<undefined> {
   await unpackSvg(target);
@@ -52,7 +55,8 @@ const ENTITIES = '<!ENTITY';
 /**
  * Rewrites the SVG at `path` in place. An SVG in another encoding than UTF-8 is not changed.
  *
- * @throws {ServiceError} CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are exhausted
+ * @throws {ServiceError} CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are
+ *   exhausted
  */
 async function rewriteSvg({ path, file, label, store }: RepairTarget): Promise<void> {
   if ((await file.stat()).size > MAX_BYTES) return;
@@ -71,7 +75,10 @@ const FONT_SIZES = /[<:]text[\s>]|\d(?:em|ex|ch)\b/;
 /** Name and attributes of the start tag of an element. */
 const START_TAG = /^(<[^\s"'<>/]+)((?:[^"'<>]|"[^"]*"|'[^']*')*)>/;
 
-/** Gives the root element the initial font size of CSS, unless it has an attribute with another one. That of librsvg is 12 pixels. */
+/**
+ * Gives the root element the initial font size of CSS, unless it has an attribute with another one.
+ * That of librsvg is 12 pixels.
+ */
 function withFontSize(text: string): string {
   const root = skipPreamble(text);
   const [, name, attributes = ''] = START_TAG.exec(root) ?? [];

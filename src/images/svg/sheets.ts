@@ -1,6 +1,7 @@
 /**
- * @module Writes style sheets out in the CSS that librsvg supports: rules without media queries, `@supports`, layers, nesting, `:is()`
- * and `:where()`. What cannot be written out keeps its text, which librsvg ignores.
+ * @module Writes style sheets out in the CSS that librsvg supports: rules without media queries,
+ * `@supports`, layers, nesting, `:is()` and `:where()`. What cannot be written out keeps its text,
+ * which librsvg ignores.
  */
 import type { Size } from '../image-info.ts';
 import { isSupported, matchesMedia } from './conditions.ts';
@@ -19,7 +20,10 @@ import {
 } from './css.ts';
 import { rewrittenBy } from './features.ts';
 
-/** Numbers of IDs, of classes, attributes and pseudo-classes, and of types (Selectors 4, section 15). */
+/**
+ * Numbers of IDs, of classes, attributes and pseudo-classes, and of types (Selectors 4, section
+ * 15).
+ */
 type Specificity = readonly [number, number, number];
 const NOTHING: Specificity = [0, 0, 0];
 
@@ -41,7 +45,10 @@ interface Selector {
   readonly specificity: Specificity;
 }
 
-/** Position of a layer in the order of layers, from the outermost one. What is in no deeper layer comes after its layers. */
+/**
+ * Position of a layer in the order of layers, from the outermost one. What is in no deeper layer
+ * comes after its layers.
+ */
 type Layer = readonly number[];
 
 interface Rule {
@@ -72,12 +79,18 @@ const MAX_DEPTH = 32;
 /** A rule that librsvg ignores, and that is found as a feature. */
 const UNWRITTEN = '\n:is(&){}';
 
-/** Pseudo-classes and pseudo-elements that no element of a still picture has. librsvg drops a rule that names them. */
+/**
+ * Pseudo-classes and pseudo-elements that no element of a still picture has. librsvg drops a rule
+ * that names them.
+ */
 const NEVER =
   /^(?:hover|active|focus|focus-visible|focus-within|target|visited|checked|indeterminate|disabled|enabled|required|optional|valid|invalid|read-write|placeholder-shown|fullscreen|modal|autofill|before|after|first-line|first-letter)$/;
 const LISTS = /^(?:is|where|matches|-webkit-any|not)$/;
 
-/** At-rules that librsvg ignores, and browsers do not. Their text stays, so that it is found. Others are left out. */
+/**
+ * At-rules that librsvg ignores, and browsers do not. Their text stays, so that it is found. Others
+ * are left out.
+ */
 const KEPT = ['import', 'font-face', 'container', 'scope', 'property'];
 
 /** Layers by the names of their paths, in the order in which they occur. */
@@ -102,7 +115,8 @@ class Layers {
 /**
  * Writes out the style sheets of an SVG.
  *
- * @returns for each sheet its text, the original one if it needs no change, cannot be written out, or exceeds the budget
+ * @returns for each sheet its text, the original one if it needs no change, cannot be written out,
+ *   or exceeds the budget
  */
 export function writeOutSheets(
   sheets: readonly string[],
@@ -175,7 +189,10 @@ function spend(budget: CssBudget, steps: number): void {
   if (budget.tokens === 0) throw new UnwritableError();
 }
 
-/** Returns the index of the semicolon, or of the bracket, that ends a declaration or the part before a block. */
+/**
+ * Returns the index of the semicolon, or of the bracket, that ends a declaration or the part before
+ * a block.
+ */
 function endOfPrelude(tokens: readonly CSSToken[], from: number, endsAtBlock: boolean): number {
   for (let at = from; at < tokens.length; at += 1) {
     const type = tokens[at]?.[0];
@@ -341,7 +358,9 @@ function expandCompound(
   return selectors;
 }
 
-/** Adds a selector to the last compound of another one. Returns none if no element can match both. */
+/**
+ * Adds a selector to the last compound of another one. Returns none if no element can match both.
+ */
 function merge(one: Selector, other: Selector, added: Specificity): Selector[] {
   const [a = ANY, b = ANY] = [one.compounds.at(-1), other.compounds.at(-1)];
   const before = [...one.compounds.slice(0, -1), ...other.compounds.slice(0, -1)];
@@ -388,8 +407,9 @@ const textOfSelector = ({ compounds }: Selector): string =>
 const HEAVIER = [':not(#_)', ':not(._)', ':not(_)'];
 
 /**
- * Creates a function that writes a part. Rules keep the order of their layers and original specificities: a selector that is
- * written with another specificity gets more where this order needs it.
+ * Creates a function that writes a part. Rules keep the order of their layers and original
+ * specificities: a selector that is written with another specificity gets more where this order
+ * needs it.
  */
 function createWriter(parts: readonly Part[], budget: CssBudget): (part: Part) => string {
   interface Rank {

@@ -1,4 +1,7 @@
-/** @module Finds the root element, and the tags and style sheets in the text of an SVG, with their positions. */
+/**
+ * @module Finds the root element, and the tags and style sheets in the text of an SVG, with their
+ * positions.
+ */
 import type { Size } from '../image-info.ts';
 
 export interface Range {
@@ -40,7 +43,9 @@ const OPAQUE = [
   ['<?', '?>'],
   ['<!', '>'],
 ] as const;
-/** A tag. The lookahead keeps the name whole, so that the time is linear also for an incomplete tag. */
+/**
+ * A tag. The lookahead keeps the name whole, so that the time is linear also for an incomplete tag.
+ */
 const TAG = /<(\/?)(?:([\w.-]+):)?([\w.-]+)(?![\w.-])(?:[^<>"']|"[^"<]*"|'[^'<]*')*>/y;
 const MAX_ATTRIBUTES = 1000;
 const ATTRIBUTE = /\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
@@ -129,8 +134,8 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
 }
 
 /**
- * Matches one part of the preamble of an XML document. Inside a document type, every character has one way to match,
- * so that no input causes backtracking.
+ * Matches one part of the preamble of an XML document. Inside a document type, every character has
+ * one way to match, so that no input causes backtracking.
  */
 const QUOTED = `"[^"]*"|'[^']*'`;
 const COMMENT = '<!--(?:(?!-->)[^])*-->';
@@ -138,10 +143,16 @@ const SUBSET = `\\[(?:${COMMENT}|${QUOTED}|<(?!!--)|[^\\]"'<])*\\]`;
 const DOCTYPE = `<!DOCTYPE(?:${QUOTED}|${SUBSET}|[^[\\]<>"'])*>`;
 const PREAMBLE = new RegExp(`^(?:\\s+|<\\?[^]*?\\?>|${COMMENT}|${DOCTYPE})`);
 
-/** Decodes the text of an XML file from its root element, or from the first part that is not a preamble. */
+/**
+ * Decodes the text of an XML file from its root element, or from the first part that is not a
+ * preamble.
+ */
 export const skipXmlPreamble = (head: Uint8Array): string => skipPreamble(decode(head));
 
-/** Returns the text of an XML file from its root element, or from the first part that is not a preamble. */
+/**
+ * Returns the text of an XML file from its root element, or from the first part that is not a
+ * preamble.
+ */
 export function skipPreamble(file: string): string {
   let text = file;
   for (let match = PREAMBLE.exec(text); match; match = PREAMBLE.exec(text))

@@ -1,4 +1,7 @@
-/** @module Writes texts in the letters that `text-transform` shows (CSS Text 3, section 2.1), which librsvg does not read. */
+/**
+ * @module Writes texts in the letters that `text-transform` shows (CSS Text 3, section 2.1), which
+ * librsvg does not read.
+ */
 import {
   applyEdits,
   decodeEntities,
@@ -8,7 +11,9 @@ import {
   type Tag,
 } from './svg-markup.ts';
 
-/** A letter that begins a word, as in Chromium, which also begins one after a full stop and a colon. */
+/**
+ * A letter that begins a word, as in Chromium, which also begins one after a full stop and a colon.
+ */
 const WORD_START = /(?<![\p{L}\p{M}\p{N}_]|[\p{L}\p{M}\p{N}_]['’·])\p{L}/gu;
 /** Number of characters before a letter that decide whether it begins a word. */
 const CONTEXT_LENGTH = 2;
@@ -36,8 +41,9 @@ interface Element {
 }
 
 /**
- * Applies the values of `style` attributes to the texts, and removes them. If a style sheet or another value decides, or a copy by
- * `use` inherits from another place, all texts stay as they are.
+ * Applies the values of `style` attributes to the texts, and removes them. If a style sheet or
+ * another value decides, or a copy by `use` inherits from another place, all texts stay as they
+ * are.
  */
 export function transformTexts(text: string, { tags }: Markup): string {
   if (OTHER_LETTERS.test(text) || tags.some(({ name }) => name === 'use')) return text;
@@ -69,7 +75,10 @@ export function transformTexts(text: string, { tags }: Markup): string {
   return rewritten.includes('text-transform') ? text : rewritten;
 }
 
-/** Returns the value in the `style` of an element, unless it inherits it, and the edit that removes it. */
+/**
+ * Returns the value in the `style` of an element, unless it inherits it, and the edit that removes
+ * it.
+ */
 function readStyle({ attributes }: Tag): { readonly value?: string | undefined; readonly edit?: Edit } {
   const style = attributes.find(({ name }) => name === 'style');
   const declared = [...(style?.value.matchAll(DECLARATION) ?? [])].map((found) => found[1]);

@@ -1,7 +1,7 @@
 /**
- * @module Repairs the directories of a TIFF (TIFF 6.0, section 2): removes tags that are invalid, because ImageMagick rejects the
- * file where libtiff ignores the tag, adds tags that it needs, and completes palettes. If only sub-directories have pages, puts the
- * largest first.
+ * @module Repairs the directories of a TIFF (TIFF 6.0, section 2): removes tags that are invalid,
+ * because ImageMagick rejects the file where libtiff ignores the tag, adds tags that it needs, and
+ * completes palettes. If only sub-directories have pages, puts the largest first.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { type RepairTarget, readAt, WindowReader, writeAt } from '../containers/file.ts';
@@ -33,8 +33,9 @@ const MAX_SHORT = 65_535;
 const MAX_PALETTE_VALUES = 3 * 256;
 
 /**
- * Repairs the directories of a file. A directory that grows is appended to the file, unless the file would exceed the
- * limit: directories can overlap, so that a small file can have thousands of large ones.
+ * Repairs the directories of a file. A directory that grows is appended to the file, unless the
+ * file would exceed the limit: directories can overlap, so that a small file can have thousands of
+ * large ones.
  *
  * @throws {ServiceError} DISK_FULL if the disk has no space for the new directories
  * @throws {HeaderTooComplexError} if the directories take too many reads
@@ -75,7 +76,10 @@ export async function repairTiff({ file, store, maxBytes }: RepairTarget): Promi
 /** Maximum number of sub-directories to look at. */
 const MAX_SUB_DIRECTORIES = 16;
 
-/** Makes the largest page in sub-directories the first directory if all others are thumbnails, as cameras and scanners write them. */
+/**
+ * Makes the largest page in sub-directories the first directory if all others are thumbnails, as
+ * cameras and scanners write them.
+ */
 async function showSubDirectory(file: FileHandle): Promise<void> {
   const tiff = await TiffReader.open(new WindowReader(file));
   if (!tiff) return;
@@ -96,8 +100,9 @@ async function showSubDirectory(file: FileHandle): Promise<void> {
 }
 
 /**
- * Completes a palette whose colours are 8 bits and 8 zeros, as Pillow writes them. The upper 8 bits are the colour for libtiff and
- * other programs. ImageMagick scales all 16 bits, so that white would be 254.
+ * Completes a palette whose colours are 8 bits and 8 zeros, as Pillow writes them. The upper 8 bits
+ * are the colour for libtiff and other programs. ImageMagick scales all 16 bits, so that white
+ * would be 254.
  */
 async function completePalette(tiff: TiffReader, file: FileHandle, offset: number): Promise<void> {
   const palette = (await tiff.tags(offset)).get(TAG.colourMap);
@@ -107,7 +112,10 @@ async function completePalette(tiff: TiffReader, file: FileHandle, offset: numbe
   await writeAt(file, palette.at, Buffer.concat(values.map((value) => tiff.encode(value + value / 256, 2))));
 }
 
-/** Returns the entries of a directory without invalid ones, and with missing ones; undefined if they stay the same. */
+/**
+ * Returns the entries of a directory without invalid ones, and with missing ones; undefined if they
+ * stay the same.
+ */
 async function repairDirectory(
   tiff: TiffReader,
   content: Buffer,
@@ -184,10 +192,11 @@ interface NewTag {
  *
  * SamplesPerPixel: old-style JPEG without the tag has as many samples as their bits are stated for.
  *
- * RowsPerStrip: one strip has all rows. Without the tag, ImageMagick reads compressed pixels after libtiff has converted them to
- * RGB, but takes them for CMYK or CIELab. It always does so for JPEG.
+ * RowsPerStrip: one strip has all rows. Without the tag, ImageMagick reads compressed pixels after
+ * libtiff has converted them to RGB, but takes them for CMYK or CIELab. It always does so for JPEG.
  *
- * ExtraSamples: a fourth sample of RGB is alpha that is not premultiplied, as in Pillow and libvips.
+ * ExtraSamples: a fourth sample of RGB is alpha that is not premultiplied, as in Pillow and
+ * libvips.
  */
 function missingTags(tags: Tags, present: readonly number[]): NewTag[] {
   const value = (tag: number): number | undefined => tags.get(tag)?.value;

@@ -1,4 +1,6 @@
-/** @module Messages to and from a fork server, which the head comment of `fork-server.c` describes. */
+/**
+ * @module Messages to and from a fork server, which the head comment of `fork-server.c` describes.
+ */
 import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
 import type { Exit } from '../command.ts';
@@ -31,7 +33,10 @@ export interface Job {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** Names of the only files in `cwd` that the job can write. Without them, it can make files in `cwd`. */
+  /**
+   * Names of the only files in `cwd` that the job can write. Without them, it can make files in
+   * `cwd`.
+   */
   readonly outputs?: readonly string[] | undefined;
   readonly stdin?: string | undefined;
   /** Name of a file in `cwd` that gets the standard output. */
@@ -86,7 +91,10 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** Returns a function that receives the bytes of the server, and returns the messages that they complete. */
+/**
+ * Returns a function that receives the bytes of the server, and returns the messages that they
+ * complete.
+ */
 export function createAnswerReader(): (chunk: Buffer) => Answer[] {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk) => {

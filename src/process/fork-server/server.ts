@@ -24,7 +24,9 @@ export interface ServerOptions {
   readonly prepare: string;
   /** Whether the server enters namespaces of its own. */
   readonly namespaces: boolean;
-  /** Number of jobs that the server runs at once, unless it can open fewer files. Further jobs wait. */
+  /**
+   * Number of jobs that the server runs at once, unless it can open fewer files. Further jobs wait.
+   */
   readonly concurrency: number;
 }
 
@@ -39,7 +41,10 @@ export class NotStartedError extends Error {
   readonly code = 'EAGAIN';
 }
 
-/** Time limit for the preparation of a server, in ms. A program that ignores the library never reports its start. */
+/**
+ * Time limit for the preparation of a server, in ms. A program that ignores the library never
+ * reports its start.
+ */
 const START_TIMEOUT_MS = 5_000;
 /** Time after which a server that does not report the end of a killed job is killed, in ms. */
 const KILL_TIMEOUT_MS = 5_000;

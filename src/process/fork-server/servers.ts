@@ -1,6 +1,7 @@
 /**
- * @module The fork servers of all tools. A server is replaced after a number of jobs or some time, because its children share
- * one layout of the address space, and because it does not see updates of the tool.
+ * @module The fork servers of all tools. A server is replaced after a number of jobs or some time,
+ * because its children share one layout of the address space, and because it does not see updates
+ * of the tool.
  */
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,8 +10,9 @@ import type { Job } from './messages.ts';
 import { ForkServer, NotStartedError, type ServerOptions, ServerRefusedError } from './server.ts';
 
 /**
- * Backoff before replacing a server whose child crashed, in ms. There is none after the first crash. Then it doubles from the first
- * value to the second one, until a server has run for `CALM_MS` without a crash.
+ * Backoff before replacing a server whose child crashed, in ms. There is none after the first
+ * crash. Then it doubles from the first value to the second one, until a server has run for
+ * `CALM_MS` without a crash.
  */
 const [MIN_BACKOFF_MS, MAX_BACKOFF_MS, CALM_MS] = [10, 80, 60_000];
 /** Minimum time between two checks for changed files, in ms. */
@@ -21,7 +23,10 @@ const NO_NAMESPACES = 'namespaces';
 
 /** A tool that a server runs. */
 export interface ServedTool extends Pick<ServerOptions, 'file' | 'prepare'> {
-  /** Variables of the environment that only this tool needs, which its libraries read before there is a job. */
+  /**
+   * Variables of the environment that only this tool needs, which its libraries read before there
+   * is a job.
+   */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Files and folders whose change makes a new server necessary. */
   readonly dependencies: readonly string[];
@@ -109,7 +114,10 @@ class ToolServer {
     };
   }
 
-  /** Begins a job in the current server, or in the next one if that is closed before the job has a place in it. */
+  /**
+   * Begins a job in the current server, or in the next one if that is closed before the job has a
+   * place in it.
+   */
   async #begin(job: Job): Promise<[ForkServer, RunningJob]> {
     for (;;) {
       const server = await this.#acquire();
@@ -163,7 +171,10 @@ class ToolServer {
     if ((await signatureOf(this.#tool.dependencies)) !== this.#signature) this.#renew('changed');
   }
 
-  /** Replaces a server whose child crashed, before any other job runs in it. Jobs wait for the new one. */
+  /**
+   * Replaces a server whose child crashed, before any other job runs in it. Jobs wait for the new
+   * one.
+   */
   #discard(server: ForkServer): void {
     if (this.#current !== server || this.#servers.closed) return;
     this.#current = undefined;
@@ -268,12 +279,15 @@ export class ForkServers {
 }
 
 /**
- * Exit statuses of success and ordinary failures (pdfinfo: 99, dwebp: 255). ImageMagick's handlers exit with the number of a fatal
- * signal.
+ * Exit statuses of success and ordinary failures (pdfinfo: 99, dwebp: 255). ImageMagick's handlers
+ * exit with the number of a fatal signal.
  */
 const ORDINARY: readonly (number | undefined)[] = [0, 1, 99, 255];
 
-/** Returns whether a job may have been an attack that failed. It could have learned the layout of the address space. */
+/**
+ * Returns whether a job may have been an attack that failed. It could have learned the layout of
+ * the address space.
+ */
 const hasCrashed = ({ exit }: JobEnd): boolean => !exit.error && !ORDINARY.includes(exit.exitCode);
 
 /** Identifies the state of files and folders. */

@@ -1,4 +1,7 @@
-/** @module Derives the resource limits of the tools from the settings, starts their fork servers and configures their sandbox. */
+/**
+ * @module Derives the resource limits of the tools from the settings, starts their fork servers and
+ * configures their sandbox.
+ */
 import { existsSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../../folders.ts';
@@ -23,8 +26,9 @@ const MIB = 1024 ** 2;
 /**
  * Returns the limits of ImageMagick.
  *
- * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before
- * it starts a tool. These limits apply to files with a false header, and allow for the overhead of the tools.
+ * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks
+ * the settings before it starts a tool. These limits apply to files with a false header, and allow
+ * for the overhead of the tools.
  */
 export function magickLimits({ MAX_PIXELS, MAX_FRAMES, maxSide }: Config): MagickLimits {
   return {
@@ -36,8 +40,8 @@ export function magickLimits({ MAX_PIXELS, MAX_FRAMES, maxSide }: Config): Magic
 }
 
 /**
- * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the largest input, which is
- * more than any result takes, and 16 MiB.
+ * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the
+ * largest input, which is more than any result takes, and 16 MiB.
  */
 export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Config): number {
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
@@ -56,7 +60,10 @@ export interface SandboxConfig {
   readonly log: Logger;
   /** Maximum number of jobs of all tools at once. */
   readonly concurrency: number;
-  /** Paths of the tools that can be fork servers, if an earlier run has tried all tools under the strongest layers. */
+  /**
+   * Paths of the tools that can be fork servers, if an earlier run has tried all tools under the
+   * strongest layers.
+   */
   readonly served?: readonly string[] | undefined;
   /** Called when a fork server has been replaced. */
   readonly onRenewal: (reason: RenewalReason) => void;
@@ -78,7 +85,8 @@ export interface ConfiguredTools {
 /**
  * Starts the fork servers, and configures the strongest sandbox that works on this machine.
  *
- * @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools, or if ImageMagick cannot be confined
+ * @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools, or if ImageMagick
+ *   cannot be confined
  */
 export async function configureSandbox(options: SandboxConfig): Promise<ConfiguredTools> {
   const { config, log, grantsFolder, toolchain } = options;
@@ -105,7 +113,8 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
     const isUsed = (name: string): boolean => !refused.has(name as ToolName);
     const used = installedTools(toolchain).filter(({ name }) => isUsed(name));
     const served = used.map(({ path }) => path).filter((path) => servers.serves(path));
-    // Only fork servers have namespaces, and those that have not started do not know yet whether they can.
+    // Only fork servers have namespaces, and those that have not started do not know yet whether
+    // they can.
     const isolated = !options.served && servers.isolated && served.length === used.length;
     return {
       run: runnerWith(confine),

@@ -13,13 +13,16 @@ export interface SandboxLayers {
   readonly limits: 'setrlimit' | 'none';
   /** Denies new privileges, drops capabilities, and kills a tool when the server ends. */
   readonly privileges: 'no-new-privs' | 'none';
-  /** Permits writing in the job's folder only, reading only the tool's dependencies, and executing nothing. */
+  /**
+   * Permits writing in the job's folder only, reading only the tool's dependencies, and executing
+   * nothing.
+   */
   readonly files: 'landlock' | 'none';
   /** Denies network access. */
   readonly network: 'seccomp' | 'none';
   /**
-   * System calls that a tool can make: `allow-list` permits those that the tools are known to need; `deny-list` permits
-   * all except those that reach other processes, other files or the kernel.
+   * System calls that a tool can make: `allow-list` permits those that the tools are known to need;
+   * `deny-list` permits all except those that reach other processes, other files or the kernel.
    */
   readonly syscalls: 'allow-list' | 'deny-list' | 'none';
   /** Hides other processes from a tool, and kills its descendants when the fork server ends. */
@@ -70,9 +73,10 @@ const [ALLOW_LIST, DENY_LIST] = (['allow-list', 'deny-list'] as const).map(
 ) as [SandboxLayers, SandboxLayers];
 
 /**
- * Finds the strongest layers under which the tools convert an image. Where the kernel can confine programs, a tool that runs under
- * none of them is refused: it is linked statically, uses another C library, or needs other files. A script gets limits only, because
- * its interpreter would have to start other programs.
+ * Finds the strongest layers under which the tools convert an image. Where the kernel can confine
+ * programs, a tool that runs under none of them is refused: it is linked statically, uses another C
+ * library, or needs other files. A script gets limits only, because its interpreter would have to
+ * start other programs.
  */
 export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
   const readable = await listReadable(options);
@@ -123,9 +127,10 @@ const canConfine = (confine: Confine, { createTrialRunner, folder }: SandboxOpti
   );
 
 /**
- * Checks whether a tool converts an image. Only a conversion shows whether it makes system calls that the filter denies. A tool that
- * also fails without a sandbox, for example because a library is missing, does not count if it prints its version. Resource limits
- * alone require only that the tool prints its version.
+ * Checks whether a tool converts an image. Only a conversion shows whether it makes system calls
+ * that the filter denies. A tool that also fails without a sandbox, for example because a library
+ * is missing, does not count if it prints its version. Resource limits alone require only that the
+ * tool prints its version.
  */
 async function stillRuns(
   { path, trial, versionProbe: { args, pattern } }: TestedTool,
@@ -144,9 +149,9 @@ async function stillRuns(
 }
 
 /**
- * Files and folders that all tools read, if they exist. {@link TestedTool.reads} lists those of a single tool.
- * Harmless files that a tool does not need are listed, too: an access that Landlock denies is slower than reading the
- * file (`bench/README.md`).
+ * Files and folders that all tools read, if they exist. {@link TestedTool.reads} lists those of a
+ * single tool. Harmless files that a tool does not need are listed, too: an access that Landlock
+ * denies is slower than reading the file (`bench/README.md`).
  */
 const SHARED = [
   '/usr/lib',
@@ -160,7 +165,10 @@ const SHARED = [
   '/sys/kernel/mm/transparent_hugepage', // glibc reads it to find out whether huge pages are enabled: see runner.ts
 ];
 
-/** Returns the files and folders that each tool can read, without links, since Landlock applies to their targets. */
+/**
+ * Returns the files and folders that each tool can read, without links, since Landlock applies to
+ * their targets.
+ */
 async function listReadable({
   tools,
   readable,
@@ -173,7 +181,8 @@ async function listReadable({
 }
 
 /**
- * Returns the folders next to the `bin` of tools outside /usr, such as /opt/imagemagick/lib for /opt/imagemagick/bin.
+ * Returns the folders next to the `bin` of tools outside /usr, such as /opt/imagemagick/lib for
+ * /opt/imagemagick/bin.
  */
 function siblingDirs(tools: SandboxOptions['tools']): string[] {
   const prefixes = tools

@@ -1,4 +1,7 @@
-/** @module Decodes results with libraries that are independent of the tools under test, and encodes images for the report. */
+/**
+ * @module Decodes results with libraries that are independent of the tools under test, and encodes
+ * images for the report.
+ */
 import { hash } from 'node:crypto';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
 import { numericQuality } from '../../conversion/plan/encode.ts';
@@ -66,13 +69,17 @@ async function decodeJxlFrames(file: Buffer): Promise<DecodedImage> {
   };
 }
 
-/** How many times smaller the sides are of a reduced image, and the pixels from which on images are reduced. */
+/**
+ * How many times smaller the sides are of a reduced image, and the pixels from which on images are
+ * reduced.
+ */
 export const REDUCTION = { factor: 4, minPixels: 4_000_000 };
 
 /**
  * Decodes a large JPEG at a quarter of its sides, which takes half of the time.
  *
- * @param isSource whether to turn the image by its EXIF orientation. A result must be upright without it.
+ * @param isSource whether to turn the image by its EXIF orientation. A result must be upright
+ *   without it.
  * @returns the image and its whole size; undefined for a small image, and for CMYK
  */
 export async function decodeReduced(
@@ -103,8 +110,9 @@ async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
 }
 
 /**
- * For images of 16 bits: the colour space of 8 bits in which sharp applies a profile. Otherwise it would convert RGB to Display P3
- * and return these values as sRGB, and would ignore a profile of greys.
+ * For images of 16 bits: the colour space of 8 bits in which sharp applies a profile. Otherwise it
+ * would convert RGB to Display P3 and return these values as sRGB, and would ignore a profile of
+ * greys.
  */
 const DEEP_SPACES: Readonly<Record<string, string>> = { rgb16: 'srgb', grey16: 'b-w' };
 
@@ -158,7 +166,9 @@ const ENCODERS: Partial<Record<OutputType, (image: Sharp, quality: number) => Sh
   jpg: (image, quality) => image.jpeg({ quality, chromaSubsampling: quality < 90 ? '4:2:0' : '4:4:4' }),
 };
 
-/** Encodes an image as another encoder would, and decodes it; undefined if the format is not lossy. */
+/**
+ * Encodes an image as another encoder would, and decodes it; undefined if the format is not lossy.
+ */
 export async function encodeAlike(
   { frames, facts }: DecodedImage,
   options: ConvertOptions,
@@ -196,7 +206,8 @@ function toMetadata({
 }
 
 /**
- * Encodes a raster as WebP for display, and returns its size in pixels, too: lossless up to 200 × 200 pixels, lossy with quality 82 above.
+ * Encodes a raster as WebP for display, and returns its size in pixels, too: lossless up to 200 ×
+ * 200 pixels, lossy with quality 82 above.
  *
  * @param maxSide maximum width and height in pixels, if not enlarged
  * @param enlarge integer factor of nearest-neighbour scaling; 1 does not enlarge

@@ -10,15 +10,18 @@ export interface Difference {
   readonly psnr: number;
   /** Structural similarity, at most 1; undefined if a side has fewer than 11 pixels. */
   readonly ssim: number | undefined;
-  /** Mean difference of the worst block of 16 by 16 pixels, 0 to 255. Shows local errors that averages hide. */
+  /**
+   * Mean difference of the worst block of 16 by 16 pixels, 0 to 255. Shows local errors that
+   * averages hide.
+   */
   readonly patch: number;
   /** Maximum difference of a channel of a pixel, 0 to 255. */
   readonly max: number;
   /** Maximum number of pixels of a block of 16 by 16 that differ by more than the tolerance. */
   readonly area: number;
   /**
-   * Mean ΔE 2000 (ISO/CIE 11664-6) of the area of 128 by 128 pixels whose colours are shifted most. Compares mean colours of
-   * blocks, in which the noise of encoders and dithering cancel out.
+   * Mean ΔE 2000 (ISO/CIE 11664-6) of the area of 128 by 128 pixels whose colours are shifted most.
+   * Compares mean colours of blocks, in which the noise of encoders and dithering cancel out.
    */
   readonly deltaE: number;
   /** Upper left corner of the worst block, in pixels. */
@@ -30,7 +33,10 @@ const BLOCK_PIXELS = 16;
 const STEP = 8;
 /** Side of the area for the mean ΔE 2000, in blocks, and the distance of two such areas. */
 const SHIFT_AREA = { blocks: 8, step: 4 };
-/** Difference of a channel that rounding causes, once in a resize and once in a conversion of colours. */
+/**
+ * Difference of a channel that rounding causes, once in a resize and once in a conversion of
+ * colours.
+ */
 export const ROUNDING = 2;
 /** Side of the SSIM window, in pixels. Smaller images have no SSIM. */
 const WINDOW = 11;
@@ -38,8 +44,9 @@ const WINDOW = 11;
 const BACKGROUNDS = [255, 0] as const;
 
 /**
- * Measures the difference of two rasters. Composites images with transparency over white and over black and returns the
- * larger difference, so that transparency counts and the colour of transparent pixels does not.
+ * Measures the difference of two rasters. Composites images with transparency over white and over
+ * black and returns the larger difference, so that transparency counts and the colour of
+ * transparent pixels does not.
  *
  * @param opaque whether all pixels are known to be opaque
  * @param tolerance difference of a channel, 0 to 255, up to which a pixel does not count for `area`
@@ -78,8 +85,9 @@ interface Cells {
 }
 
 /**
- * Positions of the values of a cell: the differences of all channels, their squares, the pixels that differ by more than the
- * tolerance, the largest difference of a channel, and red, green and blue in both images.
+ * Positions of the values of a cell: the differences of all channels, their squares, the pixels
+ * that differ by more than the tolerance, the largest difference of a channel, and red, green and
+ * blue in both images.
  */
 const FIELDS = { delta: 0, squares: 1, differing: 2, largest: 3, before: 4, after: 7, count: 10 } as const;
 
@@ -104,8 +112,8 @@ function measure(one: Raster, other: Raster, tolerance: number): Difference {
 }
 
 /**
- * Sums the pixels of a cell. Has no loop over channels, and no branches: they would depend on the noise of encoders, and take most
- * of the time.
+ * Sums the pixels of a cell. Has no loop over channels, and no branches: they would depend on the
+ * noise of encoders, and take most of the time.
  */
 function measureCell(cells: Cells, cell: number, one: Raster, other: Raster, tolerance: number): void {
   const [before, after] = [one.data, other.data];
@@ -150,7 +158,10 @@ const absolute = (value: number): number => (value ^ (value >> 31)) - (value >> 
 /** Returns the larger one of two integers of 31 bits, without a branch. */
 const larger = (one: number, other: number): number => one - ((one - other) & ((one - other) >> 31));
 
-/** Finds the worst of all overlapping blocks. A spot smaller than {@link STEP} lies entirely within one of them. */
+/**
+ * Finds the worst of all overlapping blocks. A spot smaller than {@link STEP} lies entirely within
+ * one of them.
+ */
 function worstBlocks(cells: Cells, { width, height }: Raster): Pick<Difference, 'patch' | 'at' | 'area'> {
   const { columns, rows } = cells;
   let [patch, area, worst] = [0, 0, 0];
@@ -183,7 +194,9 @@ useMode(modeRgb);
 useMode(modeLab65);
 const deltaE2000 = differenceCiede2000();
 
-/** Returns the largest mean ΔE 2000 of an area, weighted by pixels; see {@link Difference.deltaE}. */
+/**
+ * Returns the largest mean ΔE 2000 of an area, weighted by pixels; see {@link Difference.deltaE}.
+ */
 function colourShift(cells: Cells, { width, height }: Raster): number {
   const [across, down] = [Math.ceil(cells.columns / 2), Math.ceil(cells.rows / 2)];
   const pixels = new Float64Array(across * down);
@@ -265,7 +278,10 @@ const reductionOf = ({ width, height }: Raster): number =>
 /** Shorter side of the images that SSIM compares, in pixels, about. */
 const SSIM_SIDE = 256;
 
-/** Returns the mean of the pixels around each `factor`-th pixel. Arrays of sums and `Math.round` would take twice the time. */
+/**
+ * Returns the mean of the pixels around each `factor`-th pixel. Arrays of sums and `Math.round`
+ * would take twice the time.
+ */
 function shrink({ width, height, data }: Raster, factor: number): Raster {
   const [across, down] = [Math.floor(width / factor), Math.floor(height / factor)];
   const result = new Uint8Array(across * down * 4);

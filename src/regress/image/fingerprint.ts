@@ -1,7 +1,7 @@
 /**
- * @module Fingerprints: an image in about a hundred characters, for baselines without result files. Each cell of a grid
- * has the mean of each colour over white, the mean of alpha, and the sharpness, which shows a change of the resize
- * filter.
+ * @module Fingerprints: an image in about a hundred characters, for baselines without result files.
+ * Each cell of a grid has the mean of each colour over white, the mean of alpha, and the sharpness,
+ * which shows a change of the resize filter.
  */
 
 import { createHash } from 'node:crypto';
@@ -67,7 +67,10 @@ function fingerprint(raster: Raster): string {
   return values.toString('base64');
 }
 
-/** Returns the first pixel of a cell and the one after its last. A cell has at least one pixel, even in tiny images. */
+/**
+ * Returns the first pixel of a cell and the one after its last. A cell has at least one pixel, even
+ * in tiny images.
+ */
 function span(cell: number, side: number): [number, number] {
   const from = Math.min(side - 1, Math.floor((cell * side) / GRID));
   return [from, Math.max(from + 1, Math.floor(((cell + 1) * side) / GRID))];

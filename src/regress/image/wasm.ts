@@ -1,6 +1,6 @@
 /**
- * @module Decodes JPEG XL with jxl-oxide, which shares no code with libjxl, and PDF with PDFium. Each library is loaded for the first
- * file, and then reused.
+ * @module Decodes JPEG XL with jxl-oxide, which shares no code with libjxl, and PDF with PDFium.
+ * Each library is loaded for the first file, and then reused.
  */
 import { readFileSync } from 'node:fs';
 import type { PDFiumLibrary } from '@hyzyla/pdfium';
@@ -17,7 +17,8 @@ async function loadJxlOxide() {
 }
 
 /**
- * Decodes all frames of a JPEG XL to PNG files, which are upright and have its depth and its colour profile. Delays are in ms.
+ * Decodes all frames of a JPEG XL to PNG files, which are upright and have its depth and its colour
+ * profile. Delays are in ms.
  *
  * @throws {Error} if the file is damaged or truncated
  */

@@ -1,6 +1,6 @@
 /**
- * @module The part of the HTML report that shows one finding, with its images as data URLs, small enough for one page, and
- * numbers in it.
+ * @module The part of the HTML report that shows one finding, with its images as data URLs, small
+ * enough for one page, and numbers in it.
  */
 
 import { formatBytes } from '../../base/text.ts';
@@ -56,7 +56,8 @@ export async function renderImages(
     factor,
     /** Number of frames or pages after the change. */
     frames: other?.frames.length ?? 0,
-    // If both images have the same size, their difference, multiplied by `factor`, and an enlarged detail around the worst block.
+    // If both images have the same size, their difference, multiplied by `factor`, and an enlarged
+    // detail around the worst block.
     ...(both && {
       difference: await toDataUrl(renderDifference(a, b, factor), side),
       ...(enlargement(a) < DETAIL.factor && { spot: await renderDetail(a, b, difference.at, factor) }),
@@ -185,8 +186,8 @@ function imageTag({ src, width, height }: ReportImage, kind: string, alt: string
 }
 
 /**
- * Renders the shell commands of the conversion. They run in the folder of images; `assets/` is relative to imagemill's
- * repository.
+ * Renders the shell commands of the conversion. They run in the folder of images; `assets/` is
+ * relative to imagemill's repository.
  */
 function commands(before: Row | undefined, after: Row | undefined): Markup {
   const [one, other] = [before, after].map((row) => script(row));

@@ -1,4 +1,6 @@
-/** @module The HTML report: one self-contained file that loads nothing from other files or hosts. */
+/**
+ * @module The HTML report: one self-contained file that loads nothing from other files or hosts.
+ */
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,8 +15,8 @@ import { countVerdicts, summarize } from './summary.ts';
 const STYLES = ['style/colours.css', 'style/slider.css', 'report/style.css'];
 
 /**
- * Maximum number of findings with full-size images. The others that differ have thumbnails. With these limits, the
- * report of 93 photos in 9 cases has 8 MB.
+ * Maximum number of findings with full-size images. The others that differ have thumbnails. With
+ * these limits, the report of 93 photos in 9 cases has 8 MB.
  */
 const MAX_FULL_SIZE = { changed: 40, similar: 10 };
 /** Maximum number of findings with images. */

@@ -1,4 +1,7 @@
-/** @module Template tags for HTML and XML that escape values, since file names and the output of tools can contain markup. */
+/**
+ * @module Template tags for HTML and XML that escape values, since file names and the output of
+ * tools can contain markup.
+ */
 
 /** Text that is valid markup and is not escaped again. */
 export class Markup {
@@ -22,7 +25,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Creates a tag that escapes every value except {@link Markup}, and renders `undefined` and `false` as nothing.
+ * Creates a tag that escapes every value except {@link Markup}, and renders `undefined` and `false`
+ * as nothing.
  *
  * @param unsafe characters that become entities, or � if there is none
  */
@@ -39,5 +43,7 @@ function createTag(unsafe: RegExp) {
 
 export const html = createTag(/[&<>"']/g);
 
-/** XML excludes some characters even when escaped, such as lone surrogates (XML 1.0, section 2.2). */
+/**
+ * XML excludes some characters even when escaped, such as lone surrogates (XML 1.0, section 2.2).
+ */
 export const xml = createTag(/[&<>"'\t\n\r]|[^\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu);

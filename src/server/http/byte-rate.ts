@@ -8,10 +8,11 @@ export interface MinimumRate {
 }
 
 /**
- * Calls `onTooSlow` for each window in which fewer bytes than the minimum were transferred. Windows that start or end while the
- * client is not expected to transfer any do not count.
+ * Calls `onTooSlow` for each window in which fewer bytes than the minimum were transferred. Windows
+ * that start or end while the client is not expected to transfer any do not count.
  *
- * @param transferred returns the number of bytes since any fixed time, or undefined if the client is not expected to transfer any
+ * @param transferred returns the number of bytes since any fixed time, or undefined if the client
+ *   is not expected to transfer any
  * @returns a function that stops the monitor
  */
 export function monitorRate(

@@ -9,9 +9,9 @@ interface ConnectionLimits {
 }
 
 /**
- * Derives the connection limits from the maximum number of open files. A third is reserved for connections, the rest
- * for images and for the pipes of tools. One client may use a quarter of the connections and at most 1000, since an
- * idle connection takes about 19 kB of memory.
+ * Derives the connection limits from the maximum number of open files. A third is reserved for
+ * connections, the rest for images and for the pipes of tools. One client may use a quarter of the
+ * connections and at most 1000, since an idle connection takes about 19 kB of memory.
  */
 export function connectionLimits(): ConnectionLimits {
   const max = Math.floor(maxOpenFiles() / 3);

@@ -16,23 +16,33 @@ import {
 } from './raw-error-response.ts';
 import { StartQueue } from './start-queue.ts';
 
-/** Maximum number of requests of a connection without a response. A client that pipelines more is disconnected. */
+/**
+ * Maximum number of requests of a connection without a response. A client that pipelines more is
+ * disconnected.
+ */
 const MAX_UNANSWERED = 4;
 
 /**
- * Minimum rate of a response in bytes per second. Slower clients are disconnected. The kernel forwards the data of a slow reader in
- * pieces of up to 2 MiB, so that the rate is averaged over a long time.
+ * Minimum rate of a response in bytes per second. Slower clients are disconnected. The kernel
+ * forwards the data of a slow reader in pieces of up to 2 MiB, so that the rate is averaged over a
+ * long time.
  */
 const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
 
-/** Statuses of requests for which nothing was done: an unknown path, over the rate limit, or a head that is too long. */
+/**
+ * Statuses of requests for which nothing was done: an unknown path, over the rate limit, or a head
+ * that is too long.
+ */
 const REFUSED = [404, 429, 431];
 
 /** A request and its response. */
 interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** Resolves when the response is closed. A promise, because Node.js warns about more than 10 listeners. */
+  /**
+   * Resolves when the response is closed. A promise, because Node.js warns about more than 10
+   * listeners.
+   */
   readonly closed: Promise<void>;
   /** Starts the handlers; undefined if they have started. */
   start: (() => void) | undefined;
@@ -42,7 +52,9 @@ interface Connection {
   /** Client key of the address; undefined if many clients share the address. */
   readonly client: string | undefined;
   readonly slots: ConnectionSlots;
-  /** Requests without a complete response, in order. There is more than one if the client pipelines. */
+  /**
+   * Requests without a complete response, in order. There is more than one if the client pipelines.
+   */
   readonly exchanges: Exchange[];
   /** The last request that was received, which may have a response. */
   last: IncomingMessage | undefined;
@@ -73,8 +85,8 @@ export class Connections {
   }
 
   /**
-   * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes only. When those
-   * are taken, too, it closes the connection.
+   * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes
+   * only. When those are taken, too, it closes the connection.
    *
    * @param client client key of the address; undefined if the limit per client does not apply
    */
@@ -112,8 +124,9 @@ export class Connections {
   }
 
   /**
-   * Adds a request, and calls `start` when the responses to all earlier requests of the connection have been sent and it is the turn
-   * of its client. Closes the connection if too many requests have no response.
+   * Adds a request, and calls `start` when the responses to all earlier requests of the connection
+   * have been sent and it is the turn of its client. Closes the connection if too many requests
+   * have no response.
    */
   add(req: IncomingMessage, res: ServerResponse, start: () => void): void {
     const { socket } = req;
@@ -172,12 +185,14 @@ export class Connections {
   }
 
   /**
-   * Rejects what a connection has sent: sends an error response after the responses to earlier requests, and closes the connection.
-   * After an error of a head, this waits for the turn of the client. Clients that send much of a body, or disconnect, do not flood.
+   * Rejects what a connection has sent: sends an error response after the responses to earlier
+   * requests, and closes the connection. After an error of a head, this waits for the turn of the
+   * client. Clients that send much of a body, or disconnect, do not flood.
    */
   reject(socket: Socket, error: ClientError | ServiceError): void {
     const connection = this.#open.get(socket);
-    // Browsers open connections before they have a request. The timeout of one without a request is not an error.
+    // Browsers open connections before they have a request. The timeout of one without a request is
+    // not an error.
     if (!connection || error.code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
     if (connection.isRejected) return;
     connection.isRejected = true;
@@ -203,8 +218,8 @@ export class Connections {
   }
 
   /**
-   * Closes every connection without a request in progress, including those that never sent one. Every other connection
-   * closes after its last response, from now on.
+   * Closes every connection without a request in progress, including those that never sent one.
+   * Every other connection closes after its last response, from now on.
    */
   closeIdle(): void {
     this.#closing = true;
@@ -221,7 +236,10 @@ function afterResponse(exchange: Exchange | undefined, then: () => void): void {
   else then();
 }
 
-/** Announces the end of a connection in its last response, and not before: a client that pipelines gets all responses. */
+/**
+ * Announces the end of a connection in its last response, and not before: a client that pipelines
+ * gets all responses.
+ */
 function closeAfterLast({ exchanges }: Connection): void {
   for (const [at, { res }] of exchanges.entries()) res.shouldKeepAlive = at < exchanges.length - 1;
 }

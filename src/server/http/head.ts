@@ -1,4 +1,7 @@
-/** @module Checks the target and the headers of each request, and limits those that are slow to parse. */
+/**
+ * @module Checks the target and the headers of each request, and limits those that are slow to
+ * parse.
+ */
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler } from 'express';
 import { serviceError } from '../../tables/errors.ts';
@@ -12,15 +15,17 @@ export const INVALID_PATH = `${API_PREFIX}/*`;
 /** Path for a target that has none. */
 const NO_PATH = '/*';
 
-/** A target that is an absolute URL (RFC 9112, section 3.2.2): what precedes the path, and the rest. */
+/**
+ * A target that is an absolute URL (RFC 9112, section 3.2.2): what precedes the path, and the rest.
+ */
 const ABSOLUTE_FORM = /^(https?:\/\/[^/?]*)(.*)$/i;
 
 /**
- * Returns the path and query of a request target, with the spelling that the client sent. For `*`, returns a path that no
- * route has.
+ * Returns the path and query of a request target, with the spelling that the client sent. For `*`,
+ * returns a path that no route has.
  *
- * @returns undefined if the target is invalid. RFC 9112, section 3.2 allows no fragment: proxies and this app might disagree
- *   about its path.
+ * @returns undefined if the target is invalid. RFC 9112, section 3.2 allows no fragment: proxies
+ *   and this app might disagree about its path.
  */
 export function parseTarget(target: string): string | undefined {
   if (target.includes('#')) return undefined;
@@ -31,7 +36,10 @@ export function parseTarget(target: string): string | undefined {
   return path.startsWith('/') ? path : `/${path}`;
 }
 
-/** Maximum length of a request's line and headers together, in bytes, for requests to imaginary's interface and for others. */
+/**
+ * Maximum length of a request's line and headers together, in bytes, for requests to imaginary's
+ * interface and for others.
+ */
 export const MAX_HEAD_BYTES = {
   /** A pipeline of 16 KiB, encoded for a URL, and 16 KiB more. */
   imaginary: 64 * 1024,
@@ -44,12 +52,15 @@ function headBytes({ method, originalUrl, httpVersion, rawHeaders }: Request): n
   return rawHeaders.reduce((sum, text) => sum + text.length + 2, line); // 2: the colon and a space, or the line break
 }
 
-/** Headers that are slow to parse, and the length in bytes from which on they are ignored. Browsers send at most 200 bytes. */
+/**
+ * Headers that are slow to parse, and the length in bytes from which on they are ignored. Browsers
+ * send at most 200 bytes.
+ */
 const [SLOW_HEADERS, MAX_SLOW_BYTES] = [['accept', 'accept-encoding'], 2048] as const;
 
 /**
- * Removes headers that are slow to parse and longer than any client needs. Of `X-Forwarded-For`, keeps the end: the nearest proxies
- * have added it.
+ * Removes headers that are slow to parse and longer than any client needs. Of `X-Forwarded-For`,
+ * keeps the end: the nearest proxies have added it.
  */
 export function limitHeaders({ headers }: IncomingMessage): void {
   for (const name of SLOW_HEADERS) if ((headers[name]?.length ?? 0) > MAX_SLOW_BYTES) delete headers[name];
@@ -63,8 +74,8 @@ export function limitHeaders({ headers }: IncomingMessage): void {
 const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
 
 /**
- * Creates middleware that rejects requests whose head is too long or violates HTTP, or whose body has an unsupported transfer
- * coding.
+ * Creates middleware that rejects requests whose head is too long or violates HTTP, or whose body
+ * has an unsupported transfer coding.
  *
  * @param isImaginary returns whether a path belongs to imaginary's interface
  */

@@ -1,4 +1,7 @@
-/** @module Creates the HTTP server: timeouts, limits on chunks, and requests that Express does not receive. */
+/**
+ * @module Creates the HTTP server: timeouts, limits on chunks, and requests that Express does not
+ * receive.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
@@ -8,7 +11,8 @@ import type { Clients } from '../clients.ts';
 import { Connections } from './connections.ts';
 import { INVALID_PATH, limitHeaders, MAX_HEAD_BYTES, parseTarget } from './head.ts';
 
-// An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
+// An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB
+// (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');
 
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
@@ -17,18 +21,28 @@ const RESPONSE_GRACE_MS = 5_000;
 /** Interval between checks for connections whose request takes too long, in milliseconds. */
 const CONNECTIONS_CHECK_MS = 1_000;
 
-/** Number of chunks of a body that may be small. Programs that write a form in small pieces send fewer. */
+/**
+ * Number of chunks of a body that may be small. Programs that write a form in small pieces send
+ * fewer.
+ */
 const MAX_SMALL_CHUNKS = 2000;
-/** Minimum mean size of the further chunks of a body, in bytes. Each takes up to 3 µs of processor time. */
+/**
+ * Minimum mean size of the further chunks of a body, in bytes. Each takes up to 3 µs of processor
+ * time.
+ */
 export const MIN_MEAN_CHUNK_BYTES = 32;
-/** Number of chunks of a body that are read in one turn of the event loop: about 3 ms. Without it, Node.js reads up to 2 MB. */
+/**
+ * Number of chunks of a body that are read in one turn of the event loop: about 3 ms. Without it,
+ * Node.js reads up to 2 MB.
+ */
 const CHUNKS_PER_TURN = 1000;
 
 /** An HTTP server whose connections are tracked. */
 export type HttpServer = ReturnType<typeof createHttpServer>;
 
 /**
- * Creates an HTTP server for the app, with limits on connections and timeouts for slow clients. It does not listen yet.
+ * Creates an HTTP server for the app, with limits on connections and timeouts for slow clients. It
+ * does not listen yet.
  */
 export function createHttpServer(
   { app, clients }: { readonly app: Express; readonly clients: Clients },
@@ -72,9 +86,9 @@ export function createHttpServer(
 }
 
 /**
- * Answers `Expect: 100-continue` with 100 when a handler starts to read the body. When the head alone decides, the
- * final status comes instead, as RFC 9110, section 10.1.1 requires. The connection then closes, because the server
- * cannot know whether the body still follows.
+ * Answers `Expect: 100-continue` with 100 when a handler starts to read the body. When the head
+ * alone decides, the final status comes instead, as RFC 9110, section 10.1.1 requires. The
+ * connection then closes, because the server cannot know whether the body still follows.
  */
 function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
   const { shouldKeepAlive } = res;
@@ -87,8 +101,9 @@ function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
 }
 
 /**
- * Limits the number of small chunks of a body with `Transfer-Encoding: chunked`, also of a body that is discarded, and how many are read
- * in one turn of the event loop. The body ends with the first error.
+ * Limits the number of small chunks of a body with `Transfer-Encoding: chunked`, also of a body
+ * that is discarded, and how many are read in one turn of the event loop. The body ends with the
+ * first error.
  *
  * @param onError receives CHUNKS_TOO_SMALL
  */

@@ -21,11 +21,13 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
 };
 
 /**
- * Stops the parser of a connection, and discards what follows. The parser would create objects for all requests in the rest of a
- * packet, which are up to 3600, and Node.js has no documented method to stop it.
+ * Stops the parser of a connection, and discards what follows. The parser would create objects for
+ * all requests in the rest of a packet, which are up to 3600, and Node.js has no documented method
+ * to stop it.
  */
 export function stopParser(socket: Socket & { readonly parser?: Parser | null }): void {
-  // `pause` works only between packets. Within a packet, the parser stops at the next request if that seems to be an upgrade.
+  // `pause` works only between packets. Within a packet, the parser stops at the next request if
+  // that seems to be an upgrade.
   socket.parser?.pause();
   if (socket.parser) socket.parser.onIncoming = () => UPGRADE;
   socket.removeAllListeners('data');
@@ -48,14 +50,20 @@ export function fromParserError(error: ClientError | ServiceError): ServiceError
   return serviceError(PARSER_ERRORS[error.code ?? ''] ?? 'MALFORMED_REQUEST');
 }
 
-/** Returns the unknown method of a well-formed request line, to be answered with 501 (RFC 9110, section 9.1). */
+/**
+ * Returns the unknown method of a well-formed request line, to be answered with 501 (RFC 9110,
+ * section 9.1).
+ */
 function unknownMethod({ rawPacket, bytesParsed = 0 }: ClientError): string | undefined {
   const packet = rawPacket?.toString('latin1') ?? '';
   const line = packet.slice(packet.lastIndexOf('\n', bytesParsed - 1) + 1);
   return /^([\w!#$%&'*+.^`|~-]{1,32}) \S+ HTTP\/1\.\d\r?\n/.exec(line)?.[1];
 }
 
-/** Writes an error response to a connection, without the headers of the API, and closes the connection. */
+/**
+ * Writes an error response to a connection, without the headers of the API, and closes the
+ * connection.
+ */
 export function sendRawError(socket: Socket, error: ServiceError): void {
   if (!socket.writable) return void socket.destroySoon();
   const { status } = error;
@@ -71,7 +79,10 @@ export function sendRawError(socket: Socket, error: ServiceError): void {
   closeGently(socket);
 }
 
-/** Closes a connection after its last response. A client that is still sending reads the response afterwards. */
+/**
+ * Closes a connection after its last response. A client that is still sending reads the response
+ * afterwards.
+ */
 export function closeGently(socket: Socket): void {
   socket.end();
   socket.resume(); // discards the rest of the request

@@ -1,9 +1,13 @@
 /**
- * @module Starts the requests of all connections in one queue that is fair between clients, so that a client with many connections does
- * not delay others. A client whose requests are refused is slowed down.
+ * @module Starts the requests of all connections in one queue that is fair between clients, so that
+ * a client with many connections does not delay others. A client whose requests are refused is
+ * slowed down.
  */
 
-/** Time of a turn of the event loop after which no other request starts in it, in milliseconds. Results of tools and other events follow. */
+/**
+ * Time of a turn of the event loop after which no other request starts in it, in milliseconds.
+ * Results of tools and other events follow.
+ */
 const TURN_MS = 5;
 
 /** Time between two starts of a client whose requests are refused, in milliseconds. */
@@ -29,14 +33,20 @@ export class StartQueue {
     this.#now = now;
   }
 
-  /** Calls `start`: at once if no request waits and the turn is not over, or after those of other clients. */
+  /**
+   * Calls `start`: at once if no request waits and the turn is not over, or after those of other
+   * clients.
+   */
   add(client: string, start: Start): void {
     const paced = this.#paced.get(client);
     if (paced) paced.starts.add(start);
     else this.#enqueue(client, start);
   }
 
-  /** Forgets a start of a client that is slowed down: it may open and close connections faster than the queue gets shorter. */
+  /**
+   * Forgets a start of a client that is slowed down: it may open and close connections faster than
+   * the queue gets shorter.
+   */
   forget(client: string, start: Start): void {
     this.#paced.get(client)?.starts.delete(start);
   }

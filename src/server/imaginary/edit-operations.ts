@@ -1,5 +1,6 @@
 /**
- * @module The operations of imaginary: what each asks for, in terms of one conversion. Rules: https://github.com/h2non/imaginary/blob/master/image.go, and resizer.go of its library bimg.
+ * @module The operations of imaginary: what each asks for, in terms of one conversion. Rules:
+ * https://github.com/h2non/imaginary/blob/master/image.go, and resizer.go of its library bimg.
  */
 import { MAX_DIMENSION } from '../../tables/formats.ts';
 import { imageWatermark, type RequestedWatermark, textWatermark } from './overlays.ts';
@@ -31,7 +32,10 @@ type Rectangle = readonly [left: number, top: number, width: number, height: num
 
 type Box = (width: number | undefined, height: number | undefined, params: Params) => Fields;
 
-/** Creates an operation that sets the size. `needs` is the number of sides that it requires. Without any, the size stays. */
+/**
+ * Creates an operation that sets the size. `needs` is the number of sides that it requires. Without
+ * any, the size stays.
+ */
 const sizing =
   (needs: 0 | 1 | 2, box: Box) =>
   (plan: Plan, params: Params): Plan => {
@@ -108,7 +112,10 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
   watermarkimage: (plan, params) => ({ ...optionalSize(plan, params), watermark: imageWatermark(params) }),
 };
 
-/** Maximum of `factor`, by which bimg adds to the size of a picture: ten times the size is the most that `scale` can be. */
+/**
+ * Maximum of `factor`, by which bimg adds to the size of a picture: ten times the size is the most
+ * that `scale` can be.
+ */
 const MAX_ZOOM = 9;
 
 /** Returns whether `zoom` cuts an area out. */
@@ -165,7 +172,10 @@ export function apply(plan: Plan, { operation, params }: OperationCall): Plan {
   return run(turn(plan, { angle: angleOf(params), flip: has('flip'), flop: has('flop') }), params);
 }
 
-/** Returns the fields of the parameters that every operation can have, and that hold until another operation has them. */
+/**
+ * Returns the fields of the parameters that every operation can have, and that hold until another
+ * operation has them.
+ */
 export function lastingFieldsOf(params: Params): Fields {
   const { type, background, extend } = params;
   const quality = params.quality === 'auto' ? 'auto' : integer(params, 'quality');

@@ -1,4 +1,7 @@
-/** @module The watermarks of imaginary: text, which becomes an SVG, and an image at a place in pixels. */
+/**
+ * @module The watermarks of imaginary: text, which becomes an SVG, and an image at a place in
+ * pixels.
+ */
 import { hash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -67,7 +70,10 @@ export function imageWatermark(params: Params): RequestedWatermark {
   };
 }
 
-/** Returns the field of the opacity. As in bimg, 0 stands for the default, and everything above 1 for 1. */
+/**
+ * Returns the field of the opacity. As in bimg, 0 stands for the default, and everything above 1
+ * for 1.
+ */
 function opacityOf(params: Params, byDefault: number): Fields {
   const share = Number(params.opacity ?? 0);
   if (!(share >= 0)) throw invalid('opacity', textOf(params, 'opacity'), 'a number from 0 to 1');

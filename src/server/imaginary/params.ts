@@ -1,4 +1,6 @@
-/** @module Parameters of imaginary: how their texts are read, and the error of one that is wrong. */
+/**
+ * @module Parameters of imaginary: how their texts are read, and the error of one that is wrong.
+ */
 
 import { sanitizeForDisplay } from '../../base/text.ts';
 import { serviceError } from '../../tables/errors.ts';
@@ -12,7 +14,10 @@ export type Fields = Readonly<Record<string, string | number>>;
 /** Returns a parameter for a message. */
 export const textOf = (params: Params, name: string): string => String(params[name] ?? '');
 
-/** Returns a parameter as a whole number, rounded as imaginary does; undefined if it is absent, empty or 0. */
+/**
+ * Returns a parameter as a whole number, rounded as imaginary does; undefined if it is absent,
+ * empty or 0.
+ */
 export function integer(params: Params, name: string): number | undefined {
   const value = params[name] ?? '';
   if (value === '') return undefined;
@@ -23,7 +28,10 @@ export function integer(params: Params, name: string): number | undefined {
 
 export const isTrue = (params: Params, name: string): boolean => /^(?:1|t|true)$/i.test(String(params[name]));
 
-/** Converts a colour such as `255,200,150`. Any other text stays, and gets the error of `background`. */
+/**
+ * Converts a colour such as `255,200,150`. Any other text stays, and gets the error of
+ * `background`.
+ */
 export function toHex(colour: string): string {
   const parts = colour.split(',').map((part) => Number(part.trim()));
   if (parts.length !== 3 || !parts.every((part) => part >= 0 && part <= 255)) return colour;

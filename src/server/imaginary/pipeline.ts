@@ -1,6 +1,6 @@
 /**
- * @module Pipelines of imaginary: their JSON, and the conversions that they become. These are as few as the order of the operations
- * permits, mostly one.
+ * @module Pipelines of imaginary: their JSON, and the conversions that they become. These are as
+ * few as the order of the operations permits, mostly one.
  */
 import type { TextField } from '../../conversion/context.ts';
 import {
@@ -19,7 +19,10 @@ import { type Fields, integer, invalid, type Params } from './params.ts';
 /** One conversion of a pipeline. */
 export interface Pass {
   readonly fields: readonly TextField[];
-  /** Whether the next pass converts the same picture if this one fails. The last pass is not optional. */
+  /**
+   * Whether the next pass converts the same picture if this one fails. The last pass is not
+   * optional.
+   */
   readonly isOptional: boolean;
   /** What is put on the picture. */
   readonly watermark: RequestedWatermark | undefined;
@@ -31,8 +34,8 @@ const isEmpty = (plan: Plan, effects: Fields): boolean =>
   !plan.box && !plan.crop && !isTurned(plan) && !plan.watermark && Object.keys(effects).length === 0;
 
 /**
- * Returns whether one conversion can do what both plans ask for: it rotates, then cuts, then resizes, and then adds the watermark, but
- * the borders of `contain` come last.
+ * Returns whether one conversion can do what both plans ask for: it rotates, then cuts, then
+ * resizes, and then adds the watermark, but the borders of `contain` come last.
  */
 const fitsAfter = (plan: Plan, next: Plan): boolean =>
   !(plan.box && (next.box || next.crop || isTurned(next))) &&
@@ -43,7 +46,8 @@ const fitsAfter = (plan: Plan, next: Plan): boolean =>
 const BETWEEN: Fields = { output_format: 'png', strip_metadata: 'false' };
 
 /**
- * Returns the conversions for operations in order. The last has no `output_format` if no operation has a type.
+ * Returns the conversions for operations in order. The last has no `output_format` if no operation
+ * has a type.
  *
  * @throws {ServiceError} FIELD_INVALID for an operation or a parameter that is unknown here
  */
@@ -81,7 +85,10 @@ export function toPasses(operations: readonly OperationCall[]): Pass[] {
   return [...passes, { fields, isOptional: false, watermark: plan.watermark }];
 }
 
-/** Applies an operation to a picture without other operations; undefined if it fails and its failure is ignored. */
+/**
+ * Applies an operation to a picture without other operations; undefined if it fails and its failure
+ * is ignored.
+ */
 function applyAlone(call: OperationCall): Plan | undefined {
   try {
     return apply(UNCHANGED, call);
@@ -92,7 +99,8 @@ function applyAlone(call: OperationCall): Plan | undefined {
 }
 
 /**
- * Splits `extract` or `zoom` with a size and an area: bimg resizes first, and cuts the area out of the result.
+ * Splits `extract` or `zoom` with a size and an area: bimg resizes first, and cuts the area out of
+ * the result.
  *
  * @throws {ServiceError} FIELD_INVALID if its failure is to be ignored
  */
@@ -152,7 +160,10 @@ export function parsePipeline(text: string): OperationCall[] {
   });
 }
 
-/** Returns the parameters without those that are null. An array or object could not be converted to a text or a number. */
+/**
+ * Returns the parameters without those that are null. An array or object could not be converted to
+ * a text or a number.
+ */
 function plainValues(params: object): Params {
   const entries = Object.entries(params).filter(([, value]) => value !== null);
   const [name] = entries.find(([, value]) => typeof value === 'object') ?? [];

@@ -1,5 +1,6 @@
 /**
- * @module The interface of imaginary (https://github.com/h2non/imaginary), for its callers such as Nextcloud.
+ * @module The interface of imaginary (https://github.com/h2non/imaginary), for its callers such as
+ * Nextcloud.
  */
 
 import { hash, timingSafeEqual } from 'node:crypto';
@@ -27,7 +28,10 @@ import { OPERATION_NAMES, type OperationCall } from './edit-operations.ts';
 import { toWatermarkFile } from './overlays.ts';
 import { parsePipeline, toPasses } from './pipeline.ts';
 
-/** The version of imaginary whose requests this service understands. Callers check that there is one. */
+/**
+ * The version of imaginary whose requests this service understands. Callers check that there is
+ * one.
+ */
 const IMAGINARY_VERSION = '1.2.4';
 
 interface Deps extends Pick<ConversionEngine, 'capabilities' | 'convert' | 'identify' | 'workspaces'> {
@@ -42,13 +46,16 @@ type Query = Readonly<Record<string, string>>;
 const PATHS = ['/health', '/info', '/pipeline', ...OPERATION_NAMES.map((name) => `/${name}`)];
 
 /**
- * Returns the routes that belong to the interface alone: all paths below `IMAGINARY_PATH`. At the root, only its own paths, and the
- * page has the same path as the index.
+ * Returns the routes that belong to the interface alone: all paths below `IMAGINARY_PATH`. At the
+ * root, only its own paths, and the page has the same path as the index.
  */
 export const imaginaryRoutes = (path: string | undefined): readonly string[] =>
   path === '/' ? PATHS : path ? [`${path}/`] : [];
 
-/** Middleware for the interface at the root. It leaves other paths to their routes, and the index to the page for browsers. */
+/**
+ * Middleware for the interface at the root. It leaves other paths to their routes, and the index to
+ * the page for browsers.
+ */
 const leaveToPages: RequestHandler = (req, res, next) => {
   if (PATHS.includes(req.path)) return next();
   const isIndex = req.path === '/' && ['GET', 'HEAD'].includes(req.method);
@@ -91,7 +98,10 @@ export function imaginaryRouter(deps: Deps, reject: RequestHandler, limit: Reque
 /** The format of imaginary's errors. */
 const describeAsImaginary: DescribeError = ({ message, status }) => ['json', { message, status }];
 
-/** Describes an error outside of the interface. If that is at the root, unknown paths belong to it, except those of the API. */
+/**
+ * Describes an error outside of the interface. If that is at the root, unknown paths belong to it,
+ * except those of the API.
+ */
 export const describeOutside =
   (path: string | undefined): DescribeError =>
   (error, req, res) => {
@@ -104,7 +114,10 @@ const paramsOf = (req: Request): Query => Object.fromEntries(queryOf(req));
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');
 
-/** Creates middleware that exempts requests with the right key from the rate limit, and marks those with a wrong one. */
+/**
+ * Creates middleware that exempts requests with the right key from the rate limit, and marks those
+ * with a wrong one.
+ */
 function checkKey(key: string | undefined): RequestHandler {
   return (req, _res, next) => {
     if (key === undefined) return next();
@@ -150,7 +163,9 @@ function infoRoute(deps: Deps): RequestHandler {
 /** Parameters with another name than the field of the API. */
 const PARAMETERS: Readonly<Record<string, string>> = { output_format: 'type', blur: 'sigma' };
 
-/** Formats of results without a type, for inputs that are no output format here. bimg writes JPEG. */
+/**
+ * Formats of results without a type, for inputs that are no output format here. bimg writes JPEG.
+ */
 const SIMILAR: Readonly<Partial<Record<InputType, OutputType>>> = { svg: 'png', ico: 'png', cur: 'png' };
 
 /** Returns a function that creates the handler for the operations that `read` finds in a query. */
@@ -239,8 +254,8 @@ function sumOfTimes(results: readonly ConversionResult[]) {
 }
 
 /**
- * Receives the image of a request, lets `respond` send the result, and deletes all files. The image is the whole body, of any
- * media type, or a file of a form.
+ * Receives the image of a request, lets `respond` send the result, and deletes all files. The image
+ * is the whole body, of any media type, or a file of a form.
  *
  * @param acceptsWatermark whether a form can have another image
  */

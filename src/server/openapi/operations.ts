@@ -1,4 +1,7 @@
-/** @module The endpoints: method, path, description and successful response. The app adds a route for each. */
+/**
+ * @module The endpoints: method, path, description and successful response. The app adds a route
+ * for each.
+ */
 import { OUTPUTS } from '../../tables/formats.ts';
 import type { Method } from '../middleware.ts';
 import { RESULT_HEADERS, type ResultHeader } from '../respond/result-headers.ts';
@@ -154,7 +157,10 @@ export const OPERATIONS = Object.entries(ENDPOINTS).map(
   ([operationId, endpoint]) => ({ ...endpoint, operationId }) as Endpoint,
 );
 
-/** Returns the methods of an endpoint, without OPTIONS. `curl --upload-file` sends an image as the body with PUT. */
+/**
+ * Returns the methods of an endpoint, without OPTIONS. `curl --upload-file` sends an image as the
+ * body with PUT.
+ */
 export function methodsOf({ method, form }: Operation): readonly Method[] {
   if (method === 'OPTIONS') return [];
   return form === 'convert' || form === 'identify' ? [method, 'PUT'] : [method];

@@ -1,4 +1,7 @@
-/** @module JSON Schemas of requests and responses, which zod makes. The schemas of forms come from the checks of their fields. */
+/**
+ * @module JSON Schemas of requests and responses, which zod makes. The schemas of forms come from
+ * the checks of their fields.
+ */
 import { z } from 'zod';
 import { formatByteLimit } from '../../base/text.ts';
 import type { FormSchemas, Presets } from '../../conversion/request/forms.ts';
@@ -130,7 +133,10 @@ export function formatsBody({
   };
 }
 
-/** OpenAPI 3.1 marks binary data by its media type, OpenAPI 3.0 by `format`, which many tools still require. */
+/**
+ * OpenAPI 3.1 marks binary data by its media type, OpenAPI 3.0 by `format`, which many tools still
+ * require.
+ */
 export const BINARY = {
   type: 'string',
   format: 'binary',
@@ -148,13 +154,19 @@ function toSchema(check: z.ZodType): Json {
   return schema;
 }
 
-/** Returns the schema of a form with these file parts. Unlike the schema of an object, it allows unknown fields. */
+/**
+ * Returns the schema of a form with these file parts. Unlike the schema of an object, it allows
+ * unknown fields.
+ */
 function formSchema(fields: z.ZodObject, required: readonly string[] | undefined, parts: Json): Json {
   const properties = { ...parts, [WATERMARK_FIELD]: WATERMARK, ...fieldSchemas(fields) };
   return { type: 'object', required, properties };
 }
 
-/** Returns the schemas of fields, with defaults in prose: generators make a field with a default required. */
+/**
+ * Returns the schemas of fields, with defaults in prose: generators make a field with a default
+ * required.
+ */
 function fieldSchemas(fields: z.ZodObject): Readonly<Record<string, Json>> {
   const { properties = {} } = z.toJSONSchema(fields);
   return Object.fromEntries(
@@ -169,7 +181,10 @@ function fieldSchemas(fields: z.ZodObject): Readonly<Record<string, Json>> {
   );
 }
 
-/** Returns the fields of a form as query parameters, which belong to a body that is an image. Each has the sentence of its field. */
+/**
+ * Returns the fields of a form as query parameters, which belong to a body that is an image. Each
+ * has the sentence of its field.
+ */
 export function queryParameters({ forms }: ApiContext, form: 'convert' | 'identify'): readonly Json[] {
   const fields = fieldSchemas(forms[form]);
   // Without examples: Swagger UI would send the first one.

@@ -1,4 +1,7 @@
-/** @module Stores the files of a request, and unpacks archives. Limits are enforced while the bytes arrive. */
+/**
+ * @module Stores the files of a request, and unpacks archives. Limits are enforced while the bytes
+ * arrive.
+ */
 import { join } from 'node:path';
 import { sanitizeForDisplay } from '../../base/text.ts';
 import type { ConversionInput, TextField, WatermarkFile } from '../../conversion/context.ts';
@@ -21,13 +24,16 @@ export interface UploadOptions {
   readonly maxFiles: number;
   readonly accepts: readonly InputType[];
   /**
-   * Whether the request can have several files. Then ZIP archives are unpacked, so that their files count as files of the
-   * request.
+   * Whether the request can have several files. Then ZIP archives are unpacked, so that their files
+   * count as files of the request.
    */
   readonly isBatch: boolean;
   /** Whether the body can be an image instead of a form. */
   readonly acceptsImage: boolean;
-  /** Required name of file parts. In a batch, an index in brackets may follow, as PHP and axios send it. */
+  /**
+   * Required name of file parts. In a batch, an index in brackets may follow, as PHP and axios send
+   * it.
+   */
   readonly fileField: string;
   /** Another name of the file part, for a request with a single file. */
   readonly singleField?: string;
@@ -40,7 +46,10 @@ export interface UploadOptions {
 export interface ReceivedFile extends Pick<ConversionInput, 'folder' | 'type' | 'label' | 'batchFile'> {
   /** The file name that the client sent: any text. */
   readonly name: string | undefined;
-  /** Folder of the file in its archive, with forward slashes; empty for a file that is not in an archive, or in no folder. */
+  /**
+   * Folder of the file in its archive, with forward slashes; empty for a file that is not in an
+   * archive, or in no folder.
+   */
   readonly archiveFolder: string;
   readonly sha256: string;
 }
@@ -140,7 +149,10 @@ export class FileCollector {
     await this.#workspace.discard(folder);
   }
 
-  /** Returns the types to detect. Those that are not allowed here get an error of their own by {@link #maxBytesOf}. */
+  /**
+   * Returns the types to detect. Those that are not allowed here get an error of their own by
+   * {@link #maxBytesOf}.
+   */
   #typesIn(isBatch: boolean, archive: string | undefined): readonly FileType[] {
     const { accepts, isBatch: isBatchRequest } = this.#rules;
     if (archive !== undefined) return [...accepts, 'zip', 'archive'];

@@ -1,4 +1,7 @@
-/** @module Receives forms and images that are sent as bodies. Limits are enforced while the bytes arrive. */
+/**
+ * @module Receives forms and images that are sent as bodies. Limits are enforced while the bytes
+ * arrive.
+ */
 import type { IncomingMessage } from 'node:http';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import type { Request, Response } from 'express';
@@ -52,7 +55,10 @@ export interface ReceivedBody extends Upload {
   readonly receivedAt: number;
 }
 
-/** Bytes allowed in a body in addition to its files: far more than all known fields together can have, and a watermark. */
+/**
+ * Bytes allowed in a body in addition to its files: far more than all known fields together can
+ * have, and a watermark.
+ */
 const MAX_OVERHEAD_BYTES = 10 * 1024 ** 2 + MAX_WATERMARK.bytes;
 
 interface Reception {
@@ -65,9 +71,10 @@ interface Reception {
 }
 
 /**
- * Receives the files of a request, lets `respond` convert them and send the result, and deletes all files. Before a body is
- * sent, it is rejected if it is an image that is announced as too large, if it is announced with `Expect: 100-continue` and
- * longer than the largest possible form, or if it has a `Content-Encoding`.
+ * Receives the files of a request, lets `respond` convert them and send the result, and deletes all
+ * files. Before a body is sent, it is rejected if it is an image that is announced as too large, if
+ * it is announced with `Expect: 100-continue` and longer than the largest possible form, or if it
+ * has a `Content-Encoding`.
  *
  * @throws {ServiceError} for an invalid request
  * @throws {ClientDisconnectedError} when the client disconnects
@@ -112,8 +119,8 @@ export async function receiveBody(
 }
 
 /**
- * Minimum rate of an upload, in bytes per second: a tenth of the rate of the slowest mobile networks. Slower uploads
- * are aborted so that they do not occupy a connection.
+ * Minimum rate of an upload, in bytes per second: a tenth of the rate of the slowest mobile
+ * networks. Slower uploads are aborted so that they do not occupy a connection.
  */
 export const MIN_BYTES_PER_SECOND = 1024;
 /** Time over which the rate of an upload is averaged, in milliseconds. */
@@ -146,8 +153,9 @@ class BodyReceiver {
   /**
    * Receives the body.
    *
-   * The first error ends the upload. It is thrown when no file is being written any more. The rest of the body is
-   * discarded, because most clients read the response only after they have sent the entire request.
+   * The first error ends the upload. It is thrown when no file is being written any more. The rest
+   * of the body is discarded, because most clients read the response only after they have sent the
+   * entire request.
    *
    * @param signal aborts when the client disconnects, also after it has sent everything
    * @param image if the body is an image, not a form
@@ -157,7 +165,8 @@ class BodyReceiver {
   async receive(signal: AbortSignal, image?: ImageBody): Promise<Upload> {
     const req = this.#req;
     const { config, fileField } = this.#rules;
-    // No event follows for a client that has already disconnected: the upload would last until the timeout.
+    // No event follows for a client that has already disconnected: the upload would last until the
+    // timeout.
     if (req.destroyed) throw new ClientDisconnectedError();
     const [first, last] = image ? this.#readImage(image.name) : this.#readForm();
     this.#streams = [first, last];
@@ -200,7 +209,8 @@ class BodyReceiver {
     });
     parser.on('file', (field: string | undefined, stream, { filename }) => {
       stream.on('error', () => {}); // the parser reports an incomplete body, too
-      // The parser finishes its chunk even after it has been stopped. A file in that chunk would never end.
+      // The parser finishes its chunk even after it has been stopped. A file in that chunk would
+      // never end.
       if (this.#failure) return void stream.destroy();
       if (isWatermark(field, rules)) return this.#store(stream, (bytes) => this.#addWatermark(bytes));
       const error = validatePart(field, rules, this.#parts);
@@ -225,7 +235,8 @@ class BodyReceiver {
 
   /** Stores a file when the files before it have been stored. */
   #store(stream: Readable, add: (bytes: AsyncIterable<Buffer>) => Promise<void>): void {
-    // Do not destroy a stream that is not read to its end, since the parser waits for it. Discard the rest instead.
+    // Do not destroy a stream that is not read to its end, since the parser waits for it. Discard
+    // the rest instead.
     const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
     this.#writing = this.#writing
       .then(() => (this.#failure ? undefined : add(bytes)))
@@ -253,7 +264,10 @@ class BodyReceiver {
 
 const TEXT_EXPECTED = `at most ${MAX_FIELD_BYTES} bytes. Send the rest in another field of that name`;
 
-/** Returns the maximum size of the request's files, in bytes: its `Content-Length`, or the limit if that is less. */
+/**
+ * Returns the maximum size of the request's files, in bytes: its `Content-Length`, or the limit if
+ * that is less.
+ */
 function expectedBytes(req: IncomingMessage, rules: UploadOptions): number {
   const { maxFiles, config, acceptsWatermark } = rules;
   const limit = maxFiles * config.MAX_FILE_BYTES + (acceptsWatermark ? MAX_WATERMARK.bytes : 0);
@@ -284,7 +298,9 @@ interface ImageBody {
   /** The file name; undefined if the request has none. */
   readonly name: string | undefined;
   readonly options: readonly TextField[];
-  /** Whether the media type is that of an image or of any file. By default, curl declares a form. */
+  /**
+   * Whether the media type is that of an image or of any file. By default, curl declares a form.
+   */
   readonly isDeclared: boolean;
 }
 
@@ -297,7 +313,8 @@ const CURL_TYPE = 'application/x-www-form-urlencoded';
 const MAX_NAMED = 5;
 
 /**
- * Returns what the request states about an image in its body, or undefined if the body is to be read as a form.
+ * Returns what the request states about an image in its body, or undefined if the body is to be
+ * read as a form.
  *
  * @param fields the known names of options
  * @throws {ServiceError} UNKNOWN_PARAMETER
@@ -321,7 +338,8 @@ export function imageBodyOf(
 const queries = new WeakMap<IncomingMessage, URLSearchParams>();
 
 /**
- * Returns the parameters in the query string of a request. Parses them once: 64 kB take up to a millisecond.
+ * Returns the parameters in the query string of a request. Parses them once: 64 kB take up to a
+ * millisecond.
  *
  * @throws {ServiceError} TOO_MANY_FIELDS
  */

@@ -16,15 +16,22 @@ import { errorBody } from './error-handler.ts';
 import { holdInMemory, pendingResponse, toSendError } from './response.ts';
 
 /**
- * Maximum size of an entry that is stored, in bytes. archiver writes the size in front of an entry only if it has the whole entry
- * in memory. It writes the size of a stream behind the data, where sequential readers such as Java's ZipInputStream find it
- * only if the data is deflated. Therefore, larger entries are deflated, which need not reduce them.
+ * Maximum size of an entry that is stored, in bytes. archiver writes the size in front of an entry
+ * only if it has the whole entry in memory. It writes the size of a stream behind the data, where
+ * sequential readers such as Java's ZipInputStream find it only if the data is deflated. Therefore,
+ * larger entries are deflated, which need not reduce them.
  */
 const MAX_STORED_BYTES = 8 * 1024 ** 2;
 
-/** zlib's fastest level: higher ones take up to twice the time for a photo, and save next to nothing. Level 0 only copies. */
+/**
+ * zlib's fastest level: higher ones take up to twice the time for a photo, and save next to
+ * nothing. Level 0 only copies.
+ */
 const DEFLATE_LEVEL = 1;
-/** Maximum number of archives that are compressed at once. 150 MB take seconds of CPU time. Others are deflated with level 0. */
+/**
+ * Maximum number of archives that are compressed at once. 150 MB take seconds of CPU time. Others
+ * are deflated with level 0.
+ */
 const MAX_COMPRESSED_ARCHIVES = 2;
 let compressedArchives = 0;
 
@@ -54,9 +61,10 @@ interface Entry {
 }
 
 /**
- * Sends an archive of the results, and resolves when it has been sent. If conversions failed, `errors.json` describes them.
- * `manifest.json` describes the results, on request. An error after the first byte closes the connection, so that a client
- * cannot mistake a truncated archive for a complete one.
+ * Sends an archive of the results, and resolves when it has been sent. If conversions failed,
+ * `errors.json` describes them. `manifest.json` describes the results, on request. An error after
+ * the first byte closes the connection, so that a client cannot mistake a truncated archive for a
+ * complete one.
  *
  * @throws {ClientDisconnectedError} when the client disconnects
  */
@@ -138,7 +146,10 @@ async function nameEntries(items: readonly ArchiveItem[]): Promise<Entry[]> {
   });
 }
 
-/** Returns the paths of a folder and of those that contain it, the outermost first, with names like those of results. */
+/**
+ * Returns the paths of a folder and of those that contain it, the outermost first, with names like
+ * those of results.
+ */
 function portableFolders(folder = ''): string[] {
   const names = folder.split('/').filter((name) => name !== '' && name !== '.');
   // A folder has no extension that `baseNameOf` could remove.

@@ -1,6 +1,6 @@
 /**
- * @module Converts errors to error responses, and sends them while the request's body may still be arriving. This is
- * the only place that does so for requests that reach the app.
+ * @module Converts errors to error responses, and sends them while the request's body may still be
+ * arriving. This is the only place that does so for requests that reach the app.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -21,7 +21,8 @@ import { RESULT_HEADERS } from './result-headers.ts';
 const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 
 /**
- * Event of a response whose payload has been sent. The response may end later, after the request's body is discarded.
+ * Event of a response whose payload has been sent. The response may end later, after the request's
+ * body is discarded.
  */
 export const RESPONSE_SENT = Symbol('response sent');
 
@@ -48,12 +49,14 @@ export function errorHandler(
     const serviceFailure =
       fromSystemError(error) ?? serviceErrorFrom(error, 'INTERNAL', supportEmail, requestId);
     setLogFields(res, { outcome: serviceFailure.code });
-    // The message may contain a file name, so it is logged at debug level only. The request's log line has the code.
+    // The message may contain a file name, so it is logged at debug level only. The request's log
+    // line has the code.
     const fields = { requestId, code: serviceFailure.code, err: serviceFailure.cause };
     if (serviceFailure.status >= 500) log.error(fields, 'request failed');
     else log.debug({ ...fields, message: serviceFailure.message }, 'request rejected');
     if (res.headersSent) {
-      // Part of the body has been sent. Closing the connection is the only way to signal that it is incomplete.
+      // Part of the body has been sent. Closing the connection is the only way to signal that it is
+      // incomplete.
       res.destroy();
       return;
     }
@@ -81,7 +84,10 @@ export function errorBody(error: ServiceError): { readonly error: PublicError } 
   return { error: toPublicError(error) };
 }
 
-/** Returns the body of an error response as problem details (RFC 9457, section 3.1). The status names the type. */
+/**
+ * Returns the body of an error response as problem details (RFC 9457, section 3.1). The status
+ * names the type.
+ */
 function problemBody(error: ServiceError): Readonly<Record<string, unknown>> {
   const { code: status, message: detail, ...others } = toPublicError(error);
   return { type: 'about:blank', title: STATUS_CODES[status], status, detail, ...others };
@@ -94,7 +100,10 @@ export const describeError: DescribeError = (error, req, res) => {
   return [PROBLEM_TYPE, problemBody(error)];
 };
 
-/** Converts errors about the disk or file descriptors to service errors. Unknown errors are undefined. */
+/**
+ * Converts errors about the disk or file descriptors to service errors. Unknown errors are
+ * undefined.
+ */
 function fromSystemError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   if (isDiskFull(error)) return serviceErrorFrom(error, 'DISK_FULL');
@@ -115,14 +124,16 @@ export function notFound(): never {
 }
 
 /**
- * Maximum time to discard the rest of a rejected request, in milliseconds. Many clients and proxies read the response
- * only after they have sent the entire request, so a limit on bytes would deprive them of the response.
+ * Maximum time to discard the rest of a rejected request, in milliseconds. Many clients and proxies
+ * read the response only after they have sent the entire request, so a limit on bytes would deprive
+ * them of the response.
  */
 export const MAX_DISCARD_MS = 5_000;
 
 /**
- * Sends an error response, also while the request's body is still arriving. The rest of the body is discarded. If that
- * takes longer than {@link MAX_DISCARD_MS}, the connection is closed. After 408, it is closed at once.
+ * Sends an error response, also while the request's body is still arriving. The rest of the body is
+ * discarded. If that takes longer than {@link MAX_DISCARD_MS}, the connection is closed. After 408,
+ * it is closed at once.
  */
 function sendRejection(
   req: Request,

@@ -18,12 +18,17 @@ import { setLogFields } from '../middleware.ts';
 
 /** Maximum size of a result that is sent from memory, in bytes. Others are sent in chunks. */
 const INLINE_MAX_BYTES = 1024 ** 2;
-/** Maximum size of all results and entries of archives that are being sent from memory, in bytes. */
+/**
+ * Maximum size of all results and entries of archives that are being sent from memory, in bytes.
+ */
 const INLINE_TOTAL_BYTES = 32 * 1024 ** 2;
 /** Bytes of all results that are being sent from memory. */
 let inlineBytes = 0;
 
-/** Counts bytes that are sent from memory, until the returned object is disposed of. Returns undefined if there are too many. */
+/**
+ * Counts bytes that are sent from memory, until the returned object is disposed of. Returns
+ * undefined if there are too many.
+ */
 export function holdInMemory(bytes: number): Disposable | undefined {
   if (inlineBytes + bytes > INLINE_TOTAL_BYTES) return undefined;
   inlineBytes += bytes;
@@ -37,8 +42,8 @@ export function holdInMemory(bytes: number): Disposable | undefined {
 const CHUNK_BYTES = 256 * 1024;
 
 /**
- * Sends a converted file as an attachment that is named after its source, and resolves when it has been sent. A file that is sent
- * in chunks is unlinked first.
+ * Sends a converted file as an attachment that is named after its source, and resolves when it has
+ * been sent. A file that is sent in chunks is unlinked first.
  *
  * @param disk disk space accounting of the request
  * @throws {ClientDisconnectedError} when the client disconnects
@@ -100,20 +105,29 @@ export function setServerTiming(
   res.setHeader('Server-Timing', entries.map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`).join(', '));
 }
 
-/** Sets the conversion key, also as `ETag`. It is weak for a PDF, which contains the time of its conversion (RFC 9110, 8.8.1). */
+/**
+ * Sets the conversion key, also as `ETag`. It is weak for a PDF, which contains the time of its
+ * conversion (RFC 9110, 8.8.1).
+ */
 export function setConversionKey(res: Response, key: string, format: OutputType): void {
   res.setHeader('X-Conversion-Key', key);
   res.setHeader('ETag', `${format === 'pdf' ? 'W/' : ''}"${key}"`);
 }
 
-/** Returns whether `If-None-Match` lists a key (RFC 9110, 13.1.2), which it compares without regard to `W/`. */
+/**
+ * Returns whether `If-None-Match` lists a key (RFC 9110, 13.1.2), which it compares without regard
+ * to `W/`.
+ */
 export function listsKey(ifNoneMatch: string | undefined, key: string): boolean {
   return ifNoneMatch?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === `"${key}"`) ?? false;
 }
 
 /** Header with the {@link Note} tokens of the result. Absent if there are none. */
 const NOTES_HEADER = 'X-Conversion-Notes';
-/** Headers with the quality that a result was encoded with. Absent unless it was searched. The second one is the older name. */
+/**
+ * Headers with the quality that a result was encoded with. Absent unless it was searched. The
+ * second one is the older name.
+ */
 const QUALITY_HEADERS = ['X-Image-Quality', 'X-Conversion-Quality'];
 /** Headers with the kinds of metadata that the result lost, and those that it has. */
 const REMOVED_HEADER = 'X-Removed-Metadata';
@@ -124,7 +138,10 @@ const MAX_FILE_INDEXES = 100;
 /** What headers state of a result. */
 type Described = Pick<ConversionResult, 'notes' | 'quality' | 'removed' | 'kept'>;
 
-/** Sets the headers with the notes, the metadata, the quality and the size in pixels of a result. A PDF has no size. */
+/**
+ * Sets the headers with the notes, the metadata, the quality and the size in pixels of a result. A
+ * PDF has no size.
+ */
 export function setResultHeaders(
   res: Response,
   { notes, removed, kept, quality, width, height }: Described & Pick<ConversionResult, 'width' | 'height'>,
@@ -144,8 +161,9 @@ function setDigest(res: Response, sha256: Buffer): void {
 }
 
 /**
- * Sets the headers with the notes, the metadata and the qualities of several results. Each token occurs once, with the indexes of its files,
- * from 0, as a parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`, or `80;files="0 3", 42;files="1"`.
+ * Sets the headers with the notes, the metadata and the qualities of several results. Each token
+ * occurs once, with the indexes of its files, from 0, as a parameter (RFC 9651):
+ * `first-frame-only;files="0 3", alpha-flattened;files="1"`, or `80;files="0 3", 42;files="1"`.
  *
  * @param results the result of each file; undefined if it failed
  */
@@ -168,7 +186,10 @@ export function setBatchHeaders(res: Response, results: readonly (Described | un
   }
 }
 
-/** Sets the header with the positions of files that are not in a combined file, as a list (RFC 9651); none if there are none. */
+/**
+ * Sets the header with the positions of files that are not in a combined file, as a list (RFC
+ * 9651); none if there are none.
+ */
 export function setSkippedFiles(res: Response, indexes: readonly number[]): void {
   if (indexes.length > 0) res.setHeader('X-Skipped-Files', indexes.join(', '));
 }
@@ -198,7 +219,10 @@ export function toSendError(cause: unknown): unknown {
   return DISCONNECT_CODES.includes(code) ? new ClientDisconnectedError({ cause }) : cause;
 }
 
-/** Returns what the disk space needs to know of a response whose files occupy it until they have been sent. */
+/**
+ * Returns what the disk space needs to know of a response whose files occupy it until they have
+ * been sent.
+ */
 export function pendingResponse(res: ServerResponse): PendingResponse {
   const { socket } = res;
   const started = performance.now();

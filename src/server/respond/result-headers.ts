@@ -1,4 +1,7 @@
-/** @module Headers of results that the reference documents, that scripts of other sites can read, and that no error response has. */
+/**
+ * @module Headers of results that the reference documents, that scripts of other sites can read,
+ * and that no error response has.
+ */
 import { REVEALED_KINDS } from '../../images/revealed/fields-table.ts';
 import { NOTES } from '../../tables/notes.ts';
 

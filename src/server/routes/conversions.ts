@@ -1,4 +1,7 @@
-/** @module The routes that convert files. Each receives a form, converts its files, sends the result and deletes all files. */
+/**
+ * @module The routes that convert files. Each receives a form, converts its files, sends the result
+ * and deletes all files.
+ */
 import type { RequestHandler, Response } from 'express';
 import { naturalOrder } from '../../base/text.ts';
 import { type ConvertBatchFile, convertBatch, convertFrames } from '../../conversion/batch.ts';
@@ -241,7 +244,10 @@ function withNotes(outcome: ConversionOutcome, notes: readonly Note[]): Conversi
   return { ...outcome, converted: { ...converted, notes: [...converted.notes, ...notes] } };
 }
 
-/** Returns the times in the queue and of the preparation of the file that waited least, in milliseconds. */
+/**
+ * Returns the times in the queue and of the preparation of the file that waited least, in
+ * milliseconds.
+ */
 function firstWait(
   results: readonly (ConversionResult | undefined)[],
 ): Pick<ConversionResult, 'queuedMs' | 'preparedMs'> {
@@ -313,8 +319,8 @@ interface ReceivedForm<Options> extends ReceivedBody {
 const FILE_PARTS = ['file', 'files', 'files[]', 'files[0]'];
 
 /**
- * Creates a handler that receives a form or an image, and lets `respond` convert its files and send the result. Rejects form fields
- * in the query string, where they would be ignored.
+ * Creates a handler that receives a form or an image, and lets `respond` convert its files and send
+ * the result. Rejects form fields in the query string, where they would be ignored.
  */
 function formRoute<Options>(
   { config, accepts, workspaces, parse, fields: names }: FormRouteDeps<Options>,

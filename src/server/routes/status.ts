@@ -17,7 +17,8 @@ export function healthRoute(version: string): RequestHandler {
  * @param origin stands in the document for the address of this server
  */
 export function openApiRoute(document: Readonly<Record<string, unknown>>, origin: string): RequestHandler {
-  // Serialized and encoded once: a copy for each request would be memory that unread pipelined requests hold.
+  // Serialized and encoded once: a copy for each request would be memory that unread pipelined
+  // requests hold.
   let parts: readonly Buffer[] | undefined;
   return (req, res) => {
     parts ??= JSON.stringify(document, req.app.get('json replacer'))
@@ -35,7 +36,10 @@ export function openApiRoute(document: Readonly<Record<string, unknown>>, origin
   };
 }
 
-/** Returns the address by which the client reaches this server, or undefined if the request does not state it. */
+/**
+ * Returns the address by which the client reaches this server, or undefined if the request does not
+ * state it.
+ */
 function originOf({ protocol, host }: Request): string | undefined {
   const origin = `${protocol}://${host}`;
   return host && /^https?:\/\/[\w.:[\]-]+$/.test(origin) ? origin : undefined;
@@ -47,7 +51,10 @@ export const liveRoute: RequestHandler = (_req, res) => {
   res.json({ status: 'ok' });
 };
 
-/** Time for which rendered metrics are sent again, in milliseconds. Rendering takes several milliseconds of the event loop. */
+/**
+ * Time for which rendered metrics are sent again, in milliseconds. Rendering takes several
+ * milliseconds of the event loop.
+ */
 const METRICS_TTL_MS = 1000;
 
 /**
@@ -74,8 +81,8 @@ export function metricsRoute(
 }
 
 /**
- * Handles `GET /readyz`: readiness, and the sandbox layers that confine the tools. Responds with 503 during shutdown,
- * and when conversions fail.
+ * Handles `GET /readyz`: readiness, and the sandbox layers that confine the tools. Responds with
+ * 503 during shutdown, and when conversions fail.
  */
 export function readyRoute(
   isHealthy: () => Promise<boolean>,

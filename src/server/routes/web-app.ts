@@ -1,6 +1,6 @@
 /**
- * @module Serves the pages that Vite built: the web app and the API reference. Each file has a Brotli and a gzip version
- * next to it.
+ * @module Serves the pages that Vite built: the web app and the API reference. Each file has a
+ * Brotli and a gzip version next to it.
  */
 import { readdirSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -18,7 +18,9 @@ const SERVED_EXTENSIONS = /\.(?:html|js|css|svg|png|webmanifest)$/;
 
 interface Page {
   readonly path: string;
-  /** Directives of its Content-Security-Policy in addition to scripts and styles from this server. */
+  /**
+   * Directives of its Content-Security-Policy in addition to scripts and styles from this server.
+   */
   readonly allows: readonly string[];
 }
 
@@ -26,7 +28,8 @@ interface Page {
 const PAGES: Readonly<Record<string, Page>> = {
   // A PDF preview is shown in a frame (`blob:`).
   '/index.html': { path: '/', allows: ["img-src 'self' blob:", 'frame-src blob:', "manifest-src 'self'"] },
-  // Swagger UI shows image responses as `blob:` URLs, and its style sheet contains icons as `data:` URLs.
+  // Swagger UI shows image responses as `blob:` URLs, and its style sheet contains icons as `data:`
+  // URLs.
   '/docs.html': { path: '/docs', allows: ["img-src 'self' blob: data:"] },
 };
 

@@ -14,7 +14,9 @@ interface Entry {
   readonly lastModified: number;
 }
 
-/** The part of the File System API that TypeScript does not declare, because only Chromium has it. */
+/**
+ * The part of the File System API that TypeScript does not declare, because only Chromium has it.
+ */
 interface SavePicker {
   showSaveFilePicker?(options: { suggestedName: string }): Promise<FileSystemFileHandle>;
 }
@@ -22,8 +24,8 @@ interface SavePicker {
 /** File name of the archive. */
 const NAME = 'converted.zip';
 /**
- * Size in bytes from which the archive is written directly into a file that the user selects, if the browser can do that.
- * A smaller archive becomes a blob, which needs no dialog.
+ * Size in bytes from which the archive is written directly into a file that the user selects, if
+ * the browser can do that. A smaller archive becomes a blob, which needs no dialog.
  */
 const MIN_STREAM_BYTES = 500_000_000;
 /** Time after which browsers have read the blob of a download, in ms. */
@@ -56,7 +58,10 @@ export async function pack(): Promise<void> {
   }
 }
 
-/** Lists the results. Two results never have paths that are equal on a file system that ignores case. */
+/**
+ * Lists the results. Two results never have paths that are equal on a file system that ignores
+ * case.
+ */
 function toEntries(): Entry[] {
   const uniqueName = createUniqueNamer();
   return done.value.map(({ file, path, result }) => {

@@ -44,7 +44,10 @@ interface Prepared {
   readonly images: number;
 }
 
-/** Makes one file of all files of the list, in their order. If a file fails, its row and the bar have the error. */
+/**
+ * Makes one file of all files of the list, in their order. If a file fails, its row and the bar
+ * have the error.
+ */
 export async function combine(): Promise<void> {
   if (isCombining.peek()) return;
   const { key, parts, query } = plan.peek();
@@ -121,7 +124,10 @@ async function prepare(item: Item, query: string | undefined, signal: AbortSigna
   }, signal);
 }
 
-/** Length of the end of a ZIP archive without a comment, and where it has the number of entries, in bytes. */
+/**
+ * Length of the end of a ZIP archive without a comment, and where it has the number of entries, in
+ * bytes.
+ */
 const [ZIP_END_BYTES, ENTRIES_AT] = [22, 10];
 
 const countEntries = async (archive: Blob): Promise<number> =>
@@ -158,7 +164,10 @@ function send(
   }, signal);
 }
 
-/** Notes of a response, each with the positions of the files that it concerns, unless these are more than 100. */
+/**
+ * Notes of a response, each with the positions of the files that it concerns, unless these are more
+ * than 100.
+ */
 const NOTE = /(?<=^|, )([a-z-]+)(?:;files="([\d ]+)")?/g;
 
 async function toCombination(answer: ClientResult, files: readonly Prepared[]): Promise<Combination> {

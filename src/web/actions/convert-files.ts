@@ -15,8 +15,8 @@ import { announcement, type Failure, forgetResult, type Item, queryOf, type Resu
 import { watermarkOf } from '../state/watermark.ts';
 
 /**
- * Fields of which one must change before a file can succeed, by the reason for which the server rejected it. Any field can help for
- * other reasons.
+ * Fields of which one must change before a file can succeed, by the reason for which the server
+ * rejected it. Any field can help for other reasons.
  */
 const NEEDED_CHANGES: Readonly<Partial<Record<NonNullable<ImagemillError['reason']>, readonly string[]>>> = {
   corrupt_image: [],
@@ -110,7 +110,8 @@ export const checkReadable = async (file: File): Promise<void> => void (await fi
 /**
  * Reads what the server has returned for a file with this name.
  *
- * @param isShown whether the file has a thumbnail. Then the result needs none, and is not decoded to show the list.
+ * @param isShown whether the file has a thumbnail. Then the result needs none, and is not decoded
+ *   to show the list.
  */
 export async function toResult(answer: ClientResult, fileName: string, isShown = false): Promise<Result> {
   const { type, width = 0, height = 0, notes, removed, kept, quality, response } = answer;
@@ -125,7 +126,10 @@ export async function toResult(answer: ClientResult, fileName: string, isShown =
   return { blob, url: URL.createObjectURL(blob), name, label, notes, removed, kept, quality, preview };
 }
 
-/** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */
+/**
+ * Returns the message of a failed request. Browsers report a file that they cannot read as a lost
+ * connection.
+ */
 export async function describeFailure(error: unknown, file: File): Promise<Failure> {
   if (error instanceof ImagemillError) {
     const neededChanges = error.reason && NEEDED_CHANGES[error.reason];
@@ -143,10 +147,16 @@ export async function describeFailure(error: unknown, file: File): Promise<Failu
   }
 }
 
-/** Returns whether a request with this response may succeed later: a timeout, a rate limit, or a failure of the server. */
+/**
+ * Returns whether a request with this response may succeed later: a timeout, a rate limit, or a
+ * failure of the server.
+ */
 const isTemporary = (status: number): boolean => status === 408 || status === 429 || status >= 500;
 
-/** Returns the message of an error without the names of settings, fields and all formats, which the page does not show. */
+/**
+ * Returns the message of an error without the names of settings, fields and all formats, which the
+ * page does not show.
+ */
 function formatError(error: ImagemillError): string {
   const { status, details } = error;
   if (!details)

@@ -10,7 +10,10 @@ const PAGE = /\/Type\s*\/Page(?![A-Za-z])/g;
 /** Maximum length of {@link PAGE}, in bytes. */
 const PAGE_BYTES = 32;
 
-/** Counts the pages of a PDF whose objects are not compressed. Reads it in pieces, since it can have hundreds of megabytes. */
+/**
+ * Counts the pages of a PDF whose objects are not compressed. Reads it in pieces, since it can have
+ * hundreds of megabytes.
+ */
 async function countPdfPages(file: Blob): Promise<number> {
   const reader = file.stream().pipeThrough(new TextDecoderStream('latin1')).getReader();
   let [count, rest] = [0, ''];

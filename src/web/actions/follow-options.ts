@@ -12,8 +12,8 @@ const DEBOUNCE_MS = 200;
 export const followed = signalOf({ busy: false, message: '' });
 
 /**
- * Converts a file now and whenever its options change, one request at a time: a change aborts the previous one. The last
- * result stays until the next one is complete.
+ * Converts a file now and whenever its options change, one request at a time: a change aborts the
+ * previous one. The last result stays until the next one is complete.
  *
  * @returns a function that ends it
  */

@@ -13,7 +13,8 @@ export const apiKey = signal(loadStored(STORED_KEY, 'sessionStorage'));
 effect(() => store(STORED_KEY, apiKey.value, 'sessionStorage'));
 
 /**
- * Formats that the page can show, for the smallest result: its browsers show AVIF and WebP, which wildcards do not permit.
+ * Formats that the page can show, for the smallest result: its browsers show AVIF and WebP, which
+ * wildcards do not permit.
  */
 export const SHOWN_TYPES = 'image/avif,image/webp,*/*';
 
@@ -30,8 +31,8 @@ export const connect = (onUpload: (share: number) => void = () => {}): Client =>
   createClient(SERVICE_URL, { key: apiKey.value, retries: 0, fetch: createFetch(onUpload) });
 
 /**
- * Returns whether the server responds. Requests the page, which does not count toward the rate limit. Proxies often hide
- * `/livez`.
+ * Returns whether the server responds. Requests the page, which does not count toward the rate
+ * limit. Proxies often hide `/livez`.
  */
 export async function isAlive(): Promise<boolean> {
   try {
@@ -43,8 +44,8 @@ export async function isAlive(): Promise<boolean> {
 }
 
 /**
- * Creates a `fetch` from XMLHttpRequest, since that of browsers does not report the progress of an upload. An abort closes the
- * connection, which cancels the conversion on the server.
+ * Creates a `fetch` from XMLHttpRequest, since that of browsers does not report the progress of an
+ * upload. An abort closes the connection, which cancels the conversion on the server.
  */
 function createFetch(onUpload: (share: number) => void): typeof fetch {
   return (url, { method = 'GET', headers, body, signal } = {}) =>

@@ -16,18 +16,25 @@ const THUMBNAIL_PX = 128;
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Preview of an image: undefined until it is created, null if the browser cannot decode the image or it was revoked.
+ * Preview of an image: undefined until it is created, null if the browser cannot decode the image
+ * or it was revoked.
  */
 export type PreviewSignal = Signal<Preview | null | undefined>;
 
-/** Creates a preview and stores it in `preview`, unless {@link revokePreview} was called in the meantime. */
+/**
+ * Creates a preview and stores it in `preview`, unless {@link revokePreview} was called in the
+ * meantime.
+ */
 export async function loadPreview(preview: PreviewSignal, file: Blob): Promise<void> {
   const created = await createPreview(file);
   if (preview.peek() === undefined) preview.value = created;
   else revoke(created);
 }
 
-/** Creates a preview, or returns null. Runs one at a time, since decoding a large image takes 200 MB. */
+/**
+ * Creates a preview, or returns null. Runs one at a time, since decoding a large image takes 200
+ * MB.
+ */
 function createPreview(file: Blob): Promise<Preview | null> {
   const preview = last.then(() => decodePreview(file)).catch(() => readTiffSize(file).catch(() => null));
   last = preview;
@@ -65,7 +72,10 @@ async function decodePreview(file: Blob): Promise<Preview> {
   }
 }
 
-/** Returns false for an SVG without a size of its own: the natural size is then a default of the browser, such as 300 × 150. */
+/**
+ * Returns false for an SVG without a size of its own: the natural size is then a default of the
+ * browser, such as 300 × 150.
+ */
 async function hasOwnSize(file: Blob): Promise<boolean> {
   if (file.type !== INPUTS.svg.mediaType) return true;
   const { documentElement: svg } = new DOMParser().parseFromString(await file.text(), 'image/svg+xml');

@@ -1,6 +1,7 @@
 /**
- * @module The request queue: a few requests run concurrently, the others wait in order, and none starts during a backoff: after
- * the rate limit, while the server is busy or cannot be reached, or while it needs an API key.
+ * @module The request queue: a few requests run concurrently, the others wait in order, and none
+ * starts during a backoff: after the rate limit, while the server is busy or cannot be reached, or
+ * while it needs an API key.
  */
 import { effect, signal } from '@preact/signals';
 import { ImagemillError } from '../../client/library/error.ts';
@@ -8,7 +9,8 @@ import { obstacleOf } from '../../client/library/retry.ts';
 import { apiKey, ConnectionError, isAlive } from './api.ts';
 
 /**
- * Maximum number of concurrent requests. Browsers open six connections per server; the others stay free for the page.
+ * Maximum number of concurrent requests. Browsers open six connections per server; the others stay
+ * free for the page.
  */
 const MAX_CONCURRENT = 3;
 
@@ -16,7 +18,8 @@ let free = MAX_CONCURRENT;
 const waiting: (() => void)[] = [];
 
 /**
- * Runs a task when a slot is free. Retries a task that failed because of a backoff, before other waiting tasks.
+ * Runs a task when a slot is free. Retries a task that failed because of a backoff, before other
+ * waiting tasks.
  *
  * @param first whether to run it before all waiting tasks
  * @throws the task's error, or the signal's reason if it aborts
@@ -73,8 +76,9 @@ function dequeue(): void {
 }
 
 /**
- * Why requests wait: the rate limit is reached (`limit`), the server is busy (`busy`) or cannot be reached (`away`), it needs
- * an API key (`key`), or does not accept this one (`wrong-key`). `seconds` is the remaining time as an integer.
+ * Why requests wait: the rate limit is reached (`limit`), the server is busy (`busy`) or cannot be
+ * reached (`away`), it needs an API key (`key`), or does not accept this one (`wrong-key`).
+ * `seconds` is the remaining time as an integer.
  */
 export type Backoff =
   | { readonly why: 'limit' | 'busy'; readonly seconds: number }
@@ -88,8 +92,8 @@ const LIVENESS_POLL_MS = 1_000;
 const UNAUTHORIZED = 401;
 const BAD_GATEWAY = 502;
 /**
- * Maximum Retry-After of a 503 that is retried, in s. A full or restarting server sends less; a larger value means that
- * a retry would fail again.
+ * Maximum Retry-After of a 503 that is retried, in s. A full or restarting server sends less; a
+ * larger value means that a retry would fail again.
  */
 const MAX_BACKOFF_S = 10;
 
@@ -108,8 +112,8 @@ async function shouldRetry(error: unknown, attempt: number): Promise<boolean> {
       return countDown(obstacle, retryAfter);
     if (!obstacle) return false;
   } else if (!(error instanceof ConnectionError)) return false;
-  // If the server is alive, either the file has become unreadable, or the server has restarted or a replica took over.
-  // A single retry distinguishes the two cases.
+  // If the server is alive, either the file has become unreadable, or the server has restarted or a
+  // replica took over. A single retry distinguishes the two cases.
   const connectionLost = error instanceof ConnectionError || error.status === BAD_GATEWAY;
   if (await isAlive()) return connectionLost && attempt === 1;
   waitForServer();

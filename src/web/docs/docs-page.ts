@@ -30,8 +30,8 @@ dark.addEventListener('change', followScheme);
 followScheme();
 
 /**
- * Plugin that leaves fields without a default empty, where Swagger UI would invent a value (such as a width of 1), and
- * does not send empty fields.
+ * Plugin that leaves fields without a default empty, where Swagger UI would invent a value (such as
+ * a width of 1), and does not send empty fields.
  */
 const startEmpty = ({ React }: { readonly React: React }) => ({
   wrapComponents: {
@@ -47,8 +47,9 @@ const startEmpty = ({ React }: { readonly React: React }) => ({
 });
 
 /**
- * Plugin that collapses what most readers do not need: the parameters of the query, which repeat the fields of the form for requests
- * whose body is an image, the headers of responses, and the errors.
+ * Plugin that collapses what most readers do not need: the parameters of the query, which repeat
+ * the fields of the form for requests whose body is an image, the headers of responses, and the
+ * errors.
  */
 const collapse = ({ React }: { readonly React: React }) => {
   /** Wraps a component, so that a button shows the rows that the style sheet hides. */

@@ -39,7 +39,9 @@ export function listenForFiles(): void {
   });
 }
 
-/** A file to add; without `file` if it cannot be read, for example because it was deleted meanwhile. */
+/**
+ * A file to add; without `file` if it cannot be read, for example because it was deleted meanwhile.
+ */
 type FoundFile = Pick<AddedFile, 'path'> & Partial<AddedFile>;
 
 const compareNames = naturalOrder();
@@ -49,8 +51,8 @@ export const addFiles = (files: readonly File[]): void =>
   addFound(files.map((file) => ({ file, path: file.webkitRelativePath || file.name })));
 
 /**
- * Adds files in the order of their names. Skips files that are in the list already, and in folders everything but images. Ignores
- * the files that operating systems add.
+ * Adds files in the order of their names. Skips files that are in the list already, and in folders
+ * everything but images. Ignores the files that operating systems add.
  */
 function addFound(found: readonly FoundFile[]): void {
   const known = new Set(items.value.filter(({ state }) => state.value.at !== 'failed').map(fileKey));
@@ -80,7 +82,8 @@ function looksLikeImage(file: File): boolean {
 }
 
 /**
- * Adds dropped files and folders. Reads all entries synchronously, since the browser clears the list after an await.
+ * Adds dropped files and folders. Reads all entries synchronously, since the browser clears the
+ * list after an await.
  */
 async function addDropped(dropped: readonly DataTransferItem[]): Promise<void> {
   const entries = dropped.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));

@@ -6,7 +6,10 @@ import { AUTO, choicesOf, type Options, parseOptions, removeOwn, SMALLEST } from
 /** Options in which candidates differ, by the names of their fields. */
 const DIFFERENCES = { output_format: 'format', quality: 'quality', lossless: 'lossless' } as const;
 
-/** Records the result of a file. With other options than a format and its quality, the results before are no candidates any more. */
+/**
+ * Records the result of a file. With other options than a format and its quality, the results
+ * before are no candidates any more.
+ */
 export function finish(item: Item, query: string, result: Result): void {
   const { label, blob } = result;
   const others = item.candidates
@@ -32,7 +35,10 @@ export function choose({ own }: Item, { query }: Candidate): void {
   choicesOf(own).set(Object.fromEntries(chosen.map(([, name]) => [name, all[name]])) as Partial<Options>);
 }
 
-/** Returns how the result of a file was reached, such as "WebP, quality 71: looks the same"; undefined if the options say it. */
+/**
+ * Returns how the result of a file was reached, such as "WebP, quality 71: looks the same";
+ * undefined if the options say it.
+ */
 export const describeOutcome = (state: State): string | undefined =>
   state.at === 'done' ? describeQuality(state.query, state.result) : undefined;
 

@@ -93,7 +93,10 @@ function cancelItems(): void {
 
 /** Name of the one file without a name. */
 export const DEFAULT_NAME = 'combined';
-/** Returns the file name for saving the one file, with the extension of the format, or that of a result. */
+/**
+ * Returns the file name for saving the one file, with the extension of the format, or that of a
+ * result.
+ */
 export function nameOfCombined(result?: Result): string {
   const extension = `.${result ? extensionOf(result.name) : options.value.format}`;
   const typed = options.value.name.trim() || DEFAULT_NAME;
@@ -127,8 +130,9 @@ export const combinable = computed(() =>
 );
 
 /**
- * How the files become one file. A batch has the same options for all files. So if the files have different ones, those with any are
- * converted singly before. `key` tells whether a file was made in the same way.
+ * How the files become one file. A batch has the same options for all files. So if the files have
+ * different ones, those with any are converted singly before. `key` tells whether a file was made
+ * in the same way.
  */
 export const plan = computed(() => {
   const { format, delay } = options.value;
@@ -161,14 +165,20 @@ const pick = (query: URLSearchParams, isPicked: (name: string) => boolean): URLS
 const isEdit = (name: string, isAnimation: boolean): boolean =>
   ![...ENCODING, ...PAGE, ...SHARED, ...(isAnimation ? SIZE : [])].includes(name);
 
-/** Returns the options of an item that do not concern the encoding, as a query string. Of an animation, its first frame is taken. */
+/**
+ * Returns the options of an item that do not concern the encoding, as a query string. Of an
+ * animation, its first frame is taken.
+ */
 const editsOf = (item: Item, isAnimation: boolean): string =>
   pick(
     new URLSearchParams(queryOf(item)),
     (name) => ![...ENCODING, ...PAGE].includes(name) && !(isAnimation && name === 'frames'),
   ).toString();
 
-/** Returns the query of a picture that is converted singly before, with as little loss as its type permits. */
+/**
+ * Returns the query of a picture that is converted singly before, with as little loss as its type
+ * permits.
+ */
 function singleQuery({ file }: Item, edits: URLSearchParams, isLossless: boolean): string {
   const type = inputTypeOf(file);
   const { opaque = false, pages = false } = type ? INPUTS[type] : {};

@@ -1,4 +1,7 @@
-/** @module Areas of a picture in pixels, after its rotation and reflection: what `crop` of the API names. */
+/**
+ * @module Areas of a picture in pixels, after its rotation and reflection: what `crop` of the API
+ * names.
+ */
 import { AREA_TEXT } from '../../tables/options.ts';
 
 /** Size of a picture in pixels. */
@@ -16,7 +19,10 @@ export interface Area extends Size {
 /** Returns the number nearest to a value that is in a range. */
 export const clamp = (value: number, min: number, max: number): number => Math.min(Math.max(value, min), max);
 
-/** Returns the area that `crop` names, as far as it is inside of the picture; all of it for an empty text. */
+/**
+ * Returns the area that `crop` names, as far as it is inside of the picture; all of it for an empty
+ * text.
+ */
 export function parseCrop(text: string, { width, height }: Size): Area {
   if (!AREA_TEXT.test(text)) return { left: 0, top: 0, width, height };
   const [left = 0, top = 0, wide = 0, high = 0] = text.split(',').map((length, at) => {

@@ -12,7 +12,10 @@ import { isSet, options, SMALLEST, setOptions } from './options.ts';
 /** Formats and limits of this server; undefined until loaded. */
 export const formats = signal<Formats | undefined>(undefined);
 
-/** The `accept` attribute of file pickers: the server's types, and all others that the system considers images. */
+/**
+ * The `accept` attribute of file pickers: the server's types, and all others that the system
+ * considers images.
+ */
 export const accepted = computed(() =>
   [
     'image/*',
@@ -21,7 +24,8 @@ export const accepted = computed(() =>
 );
 
 /**
- * Returns why the server would reject a file, as far as that is known before the upload; undefined if it is not known to.
+ * Returns why the server would reject a file, as far as that is known before the upload; undefined
+ * if it is not known to.
  *
  * @param preview the size of the image, if the browser can read it
  */

@@ -36,7 +36,10 @@ export interface Failure {
   readonly neededChanges?: readonly string[] | undefined;
 }
 
-/** State of a file. `query` holds the options of its conversion; it is absent if the file was not sent. */
+/**
+ * State of a file. `query` holds the options of its conversion; it is absent if the file was not
+ * sent.
+ */
 export type State =
   | { readonly at: 'ready' }
   | { readonly at: 'waiting' | 'converting'; readonly cancel: () => void }
@@ -54,7 +57,9 @@ export interface Result {
   /** Name of its format. */
   readonly label: string;
   readonly notes: readonly Note[];
-  /** Kinds of what the metadata of the file gives away, and the result does not have, or still has. */
+  /**
+   * Kinds of what the metadata of the file gives away, and the result does not have, or still has.
+   */
   readonly removed: readonly RevealedKind[];
   readonly kept: readonly RevealedKind[];
   /** The quality that the server chose, if it did. */
@@ -145,7 +150,9 @@ export function remove(removed: readonly Item[]): void {
   announcement.value = `${message}.`;
 }
 
-/** Moves an item to a position of the list, from 0. A removal before it cannot be undone any more. */
+/**
+ * Moves an item to a position of the list, from 0. A removal before it cannot be undone any more.
+ */
 export function moveItem(item: Item, to: number): void {
   forgetRemoval();
   items.value = items.value.filter((other) => other !== item).toSpliced(to, 0, item);
@@ -168,7 +175,10 @@ function describeItems(all: readonly Item[]): string {
   return count === all.length ? results : `${files} with ${results}`;
 }
 
-/** Restores the items of the last removal with their results. Their cancelled requests are not repeated. */
+/**
+ * Restores the items of the last removal with their results. Their cancelled requests are not
+ * repeated.
+ */
 export function undoRemoval(): void {
   if (!removal.value) return;
   const { removed, before } = removal.value;
@@ -205,10 +215,16 @@ export function forgetResult(state: State): void {
   revokePreview(state.result.preview);
 }
 
-/** The options of the items without own ones, as a query string. It is asked for each item after each change. */
+/**
+ * The options of the items without own ones, as a query string. It is asked for each item after
+ * each change.
+ */
 const panelQuery = computed(() => queryFor(panel));
 
-/** Returns the options for an item, as a query string. An image has no pages, and the server would reject their numbers. */
+/**
+ * Returns the options for an item, as a query string. An image has no pages, and the server would
+ * reject their numbers.
+ */
 export function queryOf({ file, own }: Item): string {
   const query = Object.keys(own.value).length > 0 ? queryFor(choicesOf(own)) : panelQuery.value;
   const type = inputTypeOf(file);
@@ -218,7 +234,10 @@ export function queryOf({ file, own }: Item): string {
   return fields.toString();
 }
 
-/** Moves the own options of an item to the panel. No other item keeps its own value of these options. */
+/**
+ * Moves the own options of an item to the panel. No other item keeps its own value of these
+ * options.
+ */
 export function applyToAll({ own }: Item): void {
   const changed = own.value;
   setOptions(changed);
@@ -236,13 +255,18 @@ export function resetOptions({ file, own }: Item): void {
 export const knownSize = ({ preview: { value } }: Item): Size | undefined =>
   value?.width ? value : undefined;
 
-/** Returns the state of an item. A file that the server would reject has failed before it is sent. */
+/**
+ * Returns the state of an item. A file that the server would reject has failed before it is sent.
+ */
 export function stateOf({ file, preview, state: { value } }: Item): State {
   const message = value.at === 'ready' ? findRejection(file, preview.value) : undefined;
   return message === undefined ? value : { at: 'failed', message, canRetry: false };
 }
 
-/** Returns whether an item was converted with other options than the current ones, or has failed and these may help. */
+/**
+ * Returns whether an item was converted with other options than the current ones, or has failed and
+ * these may help.
+ */
 export function isStale(item: Item): boolean {
   const state = stateOf(item);
   if (!('query' in state)) return false;

@@ -28,7 +28,10 @@ export function saveNameOf({ file }: Pick<Item, 'file'>, { name, preview }: Resu
   return `${fill(file, preview.value ?? undefined)}.${extensionOf(name)}`;
 }
 
-/** Waits until the size of a result is known, if its name has it: until the browser has decoded or refused the result. */
+/**
+ * Waits until the size of a result is known, if its name has it: until the browser has decoded or
+ * refused the result.
+ */
 export async function waitForName({ preview }: Result): Promise<void> {
   if (!namesSize(pattern.value)) return;
   await new Promise<void>((resolve) => {
@@ -38,7 +41,10 @@ export async function waitForName({ preview }: Result): Promise<void> {
   });
 }
 
-/** An example of a name: that of the first file. Before its conversion, with the format and the size that its options state. */
+/**
+ * An example of a name: that of the first file. Before its conversion, with the format and the size
+ * that its options state.
+ */
 export const exampleName = computed(() => {
   const [item] = items.value;
   const state = item?.state.value;
@@ -51,7 +57,10 @@ export const exampleName = computed(() => {
   return `${fill(file, planned)}.${all.format === SMALLEST ? '…' : all.format}`;
 });
 
-/** Returns the size of the result of a picture, as far as the options state it: without `trim`, and what only a preset has. */
+/**
+ * Returns the size of the result of a picture, as far as the options state it: without `trim`, and
+ * what only a preset has.
+ */
 function plannedSize(picture: Size, all: Options, isDrawing: boolean): Size {
   const area = parseCrop(all.crop, turnedSize(picture, all));
   const [x, y] = [Number(all.width) / area.width, Number(all.height) / area.height];

@@ -29,7 +29,10 @@ import { watermarkKey } from './watermark.ts';
 type Rows = typeof OPTIONS;
 /** Name of an option that the page offers. */
 export type PageOption = { [N in OptionName]: Rows[N] extends { control: object } ? N : never }[OptionName];
-/** An option of the page: numbers, pages and colours are texts as typed, and empty for the default of the API. */
+/**
+ * An option of the page: numbers, pages and colours are texts as typed, and empty for the default
+ * of the API.
+ */
 type PageValue<N extends OptionName> = Rows[N]['type']['kind'] extends 'flag'
   ? boolean
   : Rows[N]['type'] extends { numbered: true }
@@ -38,7 +41,10 @@ type PageValue<N extends OptionName> = Rows[N]['type']['kind'] extends 'flag'
       ? OptionValue<N> | (Rows[N] extends { default: unknown } ? never : '')
       : string;
 
-/** The format that makes a file the smallest, at the quality at which it looks the same. The server chooses it for each file. */
+/**
+ * The format that makes a file the smallest, at the quality at which it looks the same. The server
+ * chooses it for each file.
+ */
 export const SMALLEST = 'smallest';
 /** Format of results. */
 export type PageFormat = OutputType | typeof SMALLEST;
@@ -53,8 +59,8 @@ export const canLimitBytes = (format: PageFormat): boolean => format === SMALLES
 export const canChooseQuality = (format: PageFormat): boolean => format !== SMALLEST && hasBytesLimit(format);
 
 /**
- * Conversion options. As a query string with the field names of the API, they are in the page's address and
- * localStorage.
+ * Conversion options. As a query string with the field names of the API, they are in the page's
+ * address and localStorage.
  */
 export type Options = { readonly [N in PageOption]: PageValue<N> } & {
   /** A name of the server for options, which then are unknown here; empty for none. */
@@ -151,7 +157,9 @@ const STORAGE_KEY = 'imagemill.choices';
 
 /** The options without a preset, or the preset. */
 const base = signal<Options>(DEFAULTS);
-/** Options that the person has changed since the preset was chosen. They take precedence over it. */
+/**
+ * Options that the person has changed since the preset was chosen. They take precedence over it.
+ */
 const overrides = signal<Partial<Options>>({});
 /** The current options. With a preset, those that {@link isSet} denies have a meaningless value. */
 export const options = computed<Options>(() => {
@@ -162,8 +170,8 @@ export const options = computed<Options>(() => {
 /** The options as form fields of the API, without defaults. */
 export const fields = computed(() => toFields(panel));
 /**
- * Returns the options of a single file as a query string, with the key of the watermark, or without the options of a watermark if there
- * is none.
+ * Returns the options of a single file as a query string, with the key of the watermark, or without
+ * the options of a watermark if there is none.
  */
 export function queryFor(choices: Choices): string {
   const query = [...toFields(choices)].filter(
@@ -176,8 +184,8 @@ export function queryFor(choices: Choices): string {
 }
 
 /**
- * Changes some options, and stores all of them in the page's address and in localStorage. A preset hides the other options until
- * it is removed, and a change after it overrides it.
+ * Changes some options, and stores all of them in the page's address and in localStorage. A preset
+ * hides the other options until it is removed, and a change after it overrides it.
  */
 export function setOptions(changed: Partial<Options>): void {
   if (base.value.preset === '' || 'preset' in changed) {
@@ -199,7 +207,10 @@ function storeOptions(): void {
   store(STORAGE_KEY, query);
 }
 
-/** Returns whether the value of an option applies, rather than that of the preset, which only the server knows. */
+/**
+ * Returns whether the value of an option applies, rather than that of the preset, which only the
+ * server knows.
+ */
 export const isSet = (name: keyof Options): boolean =>
   base.value.preset === '' || name === 'preset' || name in overrides.value;
 
@@ -257,7 +268,10 @@ export const isExact = (all: Options): boolean => hasBox(all) && all.fit !== DEF
 export const hasPosition = (all: Options): boolean =>
   hasBox(all) && (POSITIONED.includes(all.fit) || !isSet('fit'));
 
-/** Returns whether results are lossless because of the option: quality and maximum size have no effect then. */
+/**
+ * Returns whether results are lossless because of the option: quality and maximum size have no
+ * effect then.
+ */
 export const isLossless = ({ format, lossless }: Options): boolean => lossless && FORMATS[format].lossless;
 
 /** Name of the result format. */
@@ -320,7 +334,10 @@ function toFields(choices: Choices): URLSearchParams {
   );
 }
 
-/** Parses a colour as the API does, `#rgb`, `#rrggbb` or a name of CSS. Returns #rrggbb; empty if it is none of them. */
+/**
+ * Parses a colour as the API does, `#rgb`, `#rrggbb` or a name of CSS. Returns #rrggbb; empty if it
+ * is none of them.
+ */
 function parseColour(text: string): string {
   const colour = /^[\da-f]{3}(?:[\da-f]{3})?$/i.test(text) ? `#${text}` : text;
   const context = new OffscreenCanvas(1, 1).getContext('2d') as OffscreenCanvasRenderingContext2D;

@@ -14,7 +14,9 @@ effect(() => {
     grabbed.value = undefined;
 });
 
-/** Returns the number of an item in the one file, from 1; 0 for one that does not become part of it. */
+/**
+ * Returns the number of an item in the one file, from 1; 0 for one that does not become part of it.
+ */
 export const numberOf = (item: Item): number => combinable.value.indexOf(item) + 1;
 
 const describePosition = (item: Item): string =>
@@ -77,7 +79,10 @@ export function dropDragged(): void {
   announcement.value = `${item.file.name}: ${describePosition(item)}.`;
 }
 
-/** Returns how far the row of an item is shifted in pixels: by the pointer, or to make room for the one that is dragged. */
+/**
+ * Returns how far the row of an item is shifted in pixels: by the pointer, or to make room for the
+ * one that is dragged.
+ */
 export function shiftOf(item: Item): number {
   if (!dragging.value) return 0;
   const { item: dragged, by, height, to } = dragging.value;

@@ -1,4 +1,7 @@
-/** @module Rotates and flips a picture as it is shown, although the API always rotates first and flips then. */
+/**
+ * @module Rotates and flips a picture as it is shown, although the API always rotates first and
+ * flips then.
+ */
 import { type Area, formatCrop, parseCrop, type Size } from './crop.ts';
 import type { Choices, Options } from './options.ts';
 

@@ -14,8 +14,9 @@ import { ignoreDoubleClick, useFocusFallback } from './events.ts';
 import { checkOptions, FORM_ID } from './options-form.tsx';
 
 /**
- * Totals and actions for all files. "Cancel all" and "Clear list" never appear where "Convert" was or where the other one is, so that
- * a second click does not undo the first, and a click is never ignored.
+ * Totals and actions for all files. "Cancel all" and "Clear list" never appear where "Convert" was
+ * or where the other one is, so that a second click does not undo the first, and a click is never
+ * ignored.
  */
 export function ActionBar() {
   const bar = useFocusFallback<HTMLElement>();
@@ -80,7 +81,10 @@ function Totals() {
   );
 }
 
-/** The sizes of the files and of their results, and while some are converted, the time until all are. */
+/**
+ * The sizes of the files and of their results, and while some are converted, the time until all
+ * are.
+ */
 function Sums({ isDone }: { isDone: boolean }) {
   if (busy.value)
     return (

@@ -211,8 +211,8 @@ function cropHint(item: Item): string {
 const GRIP_PX = 24;
 
 /**
- * The divider between two images, as percent of their width from the left. A pointer near it moves it; otherwise a pointer moves
- * zoomed images, and two pointers zoom.
+ * The divider between two images, as percent of their width from the left. A pointer near it moves
+ * it; otherwise a pointer moves zoomed images, and two pointers zoom.
  */
 function useDivider(stage: RefObject<HTMLElement | null>, zoom: ReturnType<typeof useZoom>, both: boolean) {
   const split = useSignal(50);
@@ -256,7 +256,9 @@ interface ComparedProps {
   readonly options: Options;
 }
 
-/** Shows the original over the result, divided by a slider. The wheel, two fingers and keys zoom. */
+/**
+ * Shows the original over the result, divided by a slider. The wheel, two fingers and keys zoom.
+ */
 function ComparedImages({ item, result, options }: ComparedProps) {
   const { file, preview } = item;
   const isReadable = Boolean(preview.value?.thumbnail);

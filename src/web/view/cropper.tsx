@@ -173,7 +173,10 @@ interface GripProps {
 
 /** What a pointer drags and arrow keys move: the frame, or a handle of it. */
 function Grip({ class: name, label, style = {}, draft, whole, move, change }: GripProps) {
-  /** What a pointer that is down moves, from where, and the pixels of the picture per pixel of the page. */
+  /**
+   * What a pointer that is down moves, from where, and the pixels of the picture per pixel of the
+   * page.
+   */
   const drag = useRef<{ x: number; y: number; scale: number; move: Move } | undefined>(undefined);
   return (
     <button
@@ -255,7 +258,8 @@ export function Original({ src, size, options }: OriginalProps) {
         alt="The original"
         draggable={false}
         style={{
-          // The image is turned around its centre after it was scaled. So a side has the unit of the direction that it gets.
+          // The image is turned around its centre after it was scaled. So a side has the unit of
+          // the direction that it gets.
           ...(isSideways(options)
             ? { width: `${(100 * width) / area.height}cqh`, height: `${(100 * height) / area.width}cqw` }
             : { width: `${(100 * width) / area.width}cqw`, height: `${(100 * height) / area.height}cqh` }),

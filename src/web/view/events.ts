@@ -3,9 +3,9 @@ import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 /**
- * Keeps the focus in an element whose buttons appear and disappear. If the focused button is removed or disabled,
- * focuses the element itself, so that keyboard and screen reader users keep their position. Shows an outline if the
- * button had one.
+ * Keeps the focus in an element whose buttons appear and disappear. If the focused button is
+ * removed or disabled, focuses the element itself, so that keyboard and screen reader users keep
+ * their position. Shows an outline if the button had one.
  *
  * @returns a ref for the element, which needs `tabIndex={-1}`
  */
@@ -20,7 +20,10 @@ export function useFocusFallback<T extends HTMLElement>(): RefObject<T | null> {
   return element;
 }
 
-/** Wraps a click handler to ignore the second click of a double click, since the button may have changed its action. */
+/**
+ * Wraps a click handler to ignore the second click of a double click, since the button may have
+ * changed its action.
+ */
 export const ignoreDoubleClick =
   (handler: () => void) =>
   ({ detail }: { readonly detail: number }): void => {

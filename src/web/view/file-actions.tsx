@@ -75,8 +75,9 @@ function StateAction({ item }: { item: Item }) {
 }
 
 /**
- * The controls that appear while the pointer or the focus is in a row: its format, its rotation, and what repeats its conversion or
- * removes it. A button replaces them by those that rotate and flip it, until the focus leaves them.
+ * The controls that appear while the pointer or the focus is in a row: its format, its rotation,
+ * and what repeats its conversion or removes it. A button replaces them by those that rotate and
+ * flip it, until the focus leaves them.
  */
 export function Tools({ item }: { item: Item }) {
   const isTurning = useSignal(false);
@@ -157,7 +158,10 @@ function RemoveButton({ item }: { item: Item }) {
   );
 }
 
-/** Removes a row. The focus moves to the same element of the next or previous row, or to the file picker if there is none. */
+/**
+ * Removes a row. The focus moves to the same element of the next or previous row, or to the file
+ * picker if there is none.
+ */
 export function removeRow(control: Element, item: Item): void {
   const row = control.closest('.file');
   const neighbour = row?.nextElementSibling ?? row?.previousElementSibling;
@@ -231,7 +235,10 @@ const Action = ({ label, icon, of, onClick }: ActionProps) => (
   </Button>
 );
 
-/** Buttons that rotate and flip one picture. `tabIndex` is -1 in the list, where arrow keys reach them. */
+/**
+ * Buttons that rotate and flip one picture. `tabIndex` is -1 in the list, where arrow keys reach
+ * them.
+ */
 export const TurnButtons = ({ item, tabIndex = 0 }: { item: Item; tabIndex?: number }) =>
   Object.entries(TURNS).map(([by, label]) => (
     <Button

@@ -19,14 +19,15 @@ import { Mark, marksOf } from './file-marks.tsx';
 import { OrderCell } from './order.tsx';
 
 /**
- * The rows of all files, as a grid with one tab stop. The arrow keys move between rows, and between a row and its controls.
- * Delete removes the file of a row, and Enter compares it.
+ * The rows of all files, as a grid with one tab stop. The arrow keys move between rows, and between
+ * a row and its controls. Delete removes the file of a row, and Enter compares it.
  */
 export function FileList() {
   const grid = useRef<HTMLDivElement>(null);
   const { activeElement } = document;
   const focused = grid.current?.contains(activeElement) ? (activeElement as HTMLElement) : undefined;
-  // A row that changes its place in the document loses the focus, and one that is now in the closed group of failures is gone.
+  // A row that changes its place in the document loses the focus, and one that is now in the closed
+  // group of failures is gone.
   useLayoutEffect(() => {
     if (!focused || focused === document.activeElement) return;
     if (focused.isConnected) focused.focus();
@@ -85,7 +86,10 @@ function handleKey(event: KeyboardEvent & { currentTarget: HTMLElement }): void 
 const stopsOf = (row: Element): Element[] =>
   [row, ...row.querySelectorAll('select, button, a')].filter((element) => element.checkVisibility());
 
-/** Row of a file, with its preview, state and actions. Its controls are reached with arrow keys, see {@link FileList}. */
+/**
+ * Row of a file, with its preview, state and actions. Its controls are reached with arrow keys, see
+ * {@link FileList}.
+ */
 function FileRow({ item }: { item: Item }) {
   const { file, path, preview } = item;
   const row = useFocusFallback<HTMLDivElement>();
@@ -164,7 +168,10 @@ function FileRow({ item }: { item: Item }) {
 /** Length of the end of a name that is always visible. */
 const END_LENGTH = 9;
 
-/** The name of a file after its folder. A long one is cut in the middle, so that its end with the extension stays visible. */
+/**
+ * The name of a file after its folder. A long one is cut in the middle, so that its end with the
+ * extension stays visible.
+ */
 function FileName({ path, name }: { path: string; name: string }) {
   const letters = [...name];
   return (
@@ -187,7 +194,10 @@ interface ThumbnailProps {
   transform: string;
 }
 
-/** The thumbnail, or the type of the file if the browser cannot decode it. It opens the comparison, which converts the file if necessary. */
+/**
+ * The thumbnail, or the type of the file if the browser cannot decode it. It opens the comparison,
+ * which converts the file if necessary.
+ */
 function Thumbnail({ item, src, transform }: ThumbnailProps) {
   const picture = src ? <img src={src} alt="" style={{ transform }} /> : <span>{typeLabel(item.file)}</span>;
   return (

@@ -14,7 +14,10 @@ interface MarkOfRow {
 const LOSS = { look: 'loss', icon: 'warning' } as const;
 const NOTE = { look: 'note', icon: 'note' } as const;
 
-/** Returns what to know about a file beside its result: notes, and options. Its format is shown elsewhere. */
+/**
+ * Returns what to know about a file beside its result: notes, and options. Its format is shown
+ * elsewhere.
+ */
 export function marksOf(item: Item): readonly MarkOfRow[] {
   const state = stateOf(item);
   const result = state.at === 'done' ? state.result : undefined;

@@ -27,7 +27,10 @@ import { NamePatternField, PagesField, WatermarkFields } from './option-fields.t
 /** Options whose control follows from the kind of their values. */
 const OTHERS = optionsWith('filter', 'colours');
 
-/** All options that are not always visible. Those for some kinds of files are visible if a file in the list needs them, or if they are set. */
+/**
+ * All options that are not always visible. Those for some kinds of files are visible if a file in
+ * the list needs them, or if they are set.
+ */
 export function MoreOptions() {
   const { preset, format, fit, crop, background, frames, pages, dpi, combine } = options.value;
   const { alpha, animation, pages: hasPages, takesBackground, lossless } = FORMATS[format];
@@ -105,7 +108,9 @@ export function MoreOptions() {
   );
 }
 
-/** A group of options, which has the name of its first one by default. Without any, it is hidden. */
+/**
+ * A group of options, which has the name of its first one by default. Without any, it is hidden.
+ */
 const Group = ({ name, children }: { name?: string; children: ComponentChildren }) => (
   <fieldset class="group">
     {name && <legend>{name}</legend>}

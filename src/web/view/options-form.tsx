@@ -29,7 +29,10 @@ export const checkOptions = (): boolean =>
 /** Whether the options are visible on a narrow screen although there are files. */
 const isExpanded = signal(false);
 
-/** The options. On a narrow screen with files, a line that expands. `onConvert` converts what is not converted with them. */
+/**
+ * The options. On a narrow screen with files, a line that expands. `onConvert` converts what is not
+ * converted with them.
+ */
 export function Side({ onConvert }: { onConvert: () => void }) {
   const side = useRef<HTMLElement>(null);
   const wasExpanded = useRef(false);
@@ -59,7 +62,10 @@ export function Side({ onConvert }: { onConvert: () => void }) {
   );
 }
 
-/** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
+/**
+ * Form for the conversion options. Submitting it converts all files that are not converted with
+ * these options yet.
+ */
 function OptionsForm({ onConvert }: { onConvert: () => void }) {
   return (
     <form
@@ -72,7 +78,8 @@ function OptionsForm({ onConvert }: { onConvert: () => void }) {
         else onConvert();
       }}
       onInvalidCapture={({ currentTarget }) => {
-        // The browser cannot show its message at a field that is hidden, nor wait until the page is rendered.
+        // The browser cannot show its message at a field that is hidden, nor wait until the page is
+        // rendered.
         currentTarget.parentElement?.classList.remove('collapsed');
         isExpanded.value = true;
       }}

@@ -39,10 +39,16 @@ const MOVES: Readonly<Record<string, (at: number) => number>> = {
 
 /** Distance that a pointer moves in a click at most, in pixels. */
 const CLICK_PX = 4;
-/** Distance from the edges of the window within which a dragged row scrolls the page, and how far each time, in pixels. */
+/**
+ * Distance from the edges of the window within which a dragged row scrolls the page, and how far
+ * each time, in pixels.
+ */
 const [EDGE_PX, SCROLL_PX] = [96, 12];
 
-/** Returns the position of a row that is dragged to this height of the window. It does not depend on how rows are shifted. */
+/**
+ * Returns the position of a row that is dragged to this height of the window. It does not depend on
+ * how rows are shifted.
+ */
 function positionAt(row: HTMLElement, y: number): number {
   const grid = row.parentElement as HTMLElement;
   const start = grid.getBoundingClientRect().top - grid.offsetTop;
@@ -50,7 +56,10 @@ function positionAt(row: HTMLElement, y: number): number {
   return others.filter(({ offsetTop, offsetHeight }) => start + offsetTop + offsetHeight / 2 < y).length;
 }
 
-/** Drags the row of an item by its handle, and scrolls the page at its edges. Escape puts the row back. */
+/**
+ * Drags the row of an item by its handle, and scrolls the page at its edges. Escape puts the row
+ * back.
+ */
 function useDrag(item: Item) {
   /** The pointer that is down: where it is, and where it was in the page. */
   const pointer = useRef<{ readonly row: HTMLElement; readonly start: number; y: number } | undefined>(

@@ -6,7 +6,10 @@ import { keptKinds, removedKinds } from '../state/removed.ts';
 import { failures, isGroupOpen, isGroupOpened, sharedNotes } from '../state/rows.ts';
 import { Icon } from './elements.tsx';
 
-/** What concerns many rows, above them: the group of those that have failed, and the notes, each once. */
+/**
+ * What concerns many rows, above them: the group of those that have failed, and the notes, each
+ * once.
+ */
 export function Summary() {
   const count = failures.value.length;
   const [removed, kept] = [removedKinds.value, keptKinds.value];

@@ -14,9 +14,11 @@ const WHEEL_RATE = 0.002;
 type Point = Pick<PointerEvent, 'clientX' | 'clientY'>;
 
 /**
- * Zooms the first child of a scrolling element, which contains an image. The point under the pointer stays where it is.
+ * Zooms the first child of a scrolling element, which contains an image. The point under the
+ * pointer stays where it is.
  *
- * @returns the scale, 0 if the image is fitted into the element; the width of the child; and handlers of events
+ * @returns the scale, 0 if the image is fitted into the element; the width of the child; and
+ *   handlers of events
  */
 export function useZoom(stage: RefObject<HTMLElement | null>) {
   const scale = useSignal(0);

@@ -13,7 +13,10 @@ import { useEngine } from '../../helpers/service.ts';
 
 type Box = Readonly<Record<'left' | 'top' | 'width' | 'height', number>>;
 
-/** Returns the area of all pixels that differ from the top left one by more than a tolerance in percent; undefined for none. */
+/**
+ * Returns the area of all pixels that differ from the top left one by more than a tolerance in
+ * percent; undefined for none.
+ */
 function boxOf({ width, height, data }: Pixels, tolerance: number): Box | undefined {
   const limit = (tolerance / 100) ** 2;
   const isContent = (at: number): boolean => {
@@ -70,7 +73,10 @@ describe('trim', () => {
   const pixelsOf = async (file: Buffer, options: Partial<ConvertOptions> = {}): Promise<Pixels> =>
     decode((await make(file, options)).file, options.format ?? 'png');
 
-  /** Expects that each result is what the judge cuts out of the result without `trim`. Returns the areas. */
+  /**
+   * Expects that each result is what the judge cuts out of the result without `trim`. Returns the
+   * areas.
+   */
   const expectTrimmed = async (
     file: Buffer,
     tolerances: readonly number[],

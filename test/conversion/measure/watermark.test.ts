@@ -60,7 +60,8 @@ describe('a watermark', () => {
     const top = margin + Math.round((height - 2 * margin - mark.height) * y);
     const faded = mark.data.map((value, at) => (at % 4 === 3 ? Math.round((value * opacity) / 100) : value));
     const raw = { width: mark.width, height: mark.height, channels: 4 } as const;
-    // Sharp cuts a layer at the edges only if it is not beyond the left and the top: the picture gets a frame, which is removed.
+    // Sharp cuts a layer at the edges only if it is not beyond the left and the top: the picture
+    // gets a frame, which is removed.
     const frame = Math.max(width, height);
     const placesFrom = (start: number, step: number): number[] =>
       repeats

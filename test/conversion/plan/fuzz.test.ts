@@ -14,7 +14,9 @@ import { invalidArguments, METADATA_VALUES, valuesOf } from '../../helpers/plans
 const SEED = 20_261_121;
 const RUNS = 500;
 
-/** Sizes that the readers can return: 0, 64-bit numbers, and halves for the odd height of an icon. */
+/**
+ * Sizes that the readers can return: 0, 64-bit numbers, and halves for the odd height of an icon.
+ */
 const side = fc.oneof(fc.constantFrom(0, 0.5, 1, 7.5, 2 ** 31, 2 ** 64), fc.integer({ min: 1, max: 20_000 }));
 const orientation = fc.constantFrom<Orientation>(1, 2, 3, 4, 5, 6, 7, 8);
 const profile = fc.constantFrom('none', 'srgb', 'other', 'unusable');

@@ -49,7 +49,10 @@ interface Golden {
   readonly commands: readonly string[];
   readonly notes: readonly string[];
 }
-/** `UPDATE=1 npx mocha test/conversion/plan/plan.test.ts` accepts the commands of all plans in this file. */
+/**
+ * `UPDATE=1 npx mocha test/conversion/plan/plan.test.ts` accepts the commands of all plans in this
+ * file.
+ */
 const GOLDEN = new URL('../../../fixtures/plans.json', import.meta.url);
 
 describe('the golden plans of fixtures/plans.json', () => {
@@ -123,7 +126,10 @@ describe('the plan', () => {
   });
 
   describe('for a large reduction of a JPEG', () => {
-    /** Returns how many eighths of each side libjpeg decodes. ImageMagick rounds down what it divides the sides by. */
+    /**
+     * Returns how many eighths of each side libjpeg decodes. ImageMagick rounds down what it
+     * divides the sides by.
+     */
     const eighths = (picture: ImageFacts, given: Partial<ConvertOptions>): number => {
       const image: ImageInfo = { type: 'jpg', ...picture };
       const size = /jpeg:size=([\d.]+)x([\d.]+)/.exec(lines(image, given)[0] ?? '');

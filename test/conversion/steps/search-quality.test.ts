@@ -2,7 +2,10 @@
 import { expect } from 'chai';
 import { encodeWithin, searchLikeness } from '../../../src/conversion/steps/search-quality.ts';
 
-/** Sizes by quality like those of real encoders: steep above 80, flat below 30, and not strictly monotonic. */
+/**
+ * Sizes by quality like those of real encoders: steep above 80, flat below 30, and not strictly
+ * monotonic.
+ */
 const CURVES: Readonly<Record<string, (quality: number) => number>> = {
   'a JPEG of a photo': (quality) =>
     400_000 * Math.exp(0.022 * (quality - 80)) * (quality > 85 ? 1.05 ** (quality - 85) : 1),

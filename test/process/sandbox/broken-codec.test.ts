@@ -21,8 +21,9 @@ import { requires } from '../../helpers/skips.ts';
 import { eventually, processesWhere, writeScript } from '../../helpers/util.ts';
 
 /**
- * @module Attacks of a compromised decoder on a real server. A program replaces rsvg-convert and attempts one attack per
- * request. After each attempt, the server must be healthy, serve other clients, and have no leftovers.
+ * @module Attacks of a compromised decoder on a real server. A program replaces rsvg-convert and
+ * attempts one attack per request. After each attempt, the server must be healthy, serve other
+ * clients, and have no leftovers.
  */
 
 const SECRET = 'the image of another client';
@@ -179,7 +180,10 @@ for (const { name, list, FORK_SERVER } of [
     const tryOut = (what: string, target?: string): Promise<ClientResponse> =>
       attempt(base, what, service.pid, target);
 
-    /** Checks that the server is healthy and serves other clients, and that the attempt left no trace. */
+    /**
+     * Checks that the server is healthy and serves other clients, and that the attempt left no
+     * trace.
+     */
     const unharmed = async (): Promise<void> => {
       const origin = base.replace('/api/v1', '');
       expect((await sendForm(`${origin}/livez`)).status, 'livez').to.equal(200);

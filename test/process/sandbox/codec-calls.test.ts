@@ -22,8 +22,9 @@ import { makeTempDir } from '../../helpers/hooks.ts';
 import { requires } from '../../helpers/skips.ts';
 
 /**
- * @module Runs the decoders and encoders of EXTRA_INPUTS and EXTRA_OUTPUTS under a filter that kills them for any call that the
- * allow-list refuses. A refusal that a library ignores, and that costs it threads or speed, would otherwise stay hidden.
+ * @module Runs the decoders and encoders of EXTRA_INPUTS and EXTRA_OUTPUTS under a filter that
+ * kills them for any call that the allow-list refuses. A refusal that a library ignores, and that
+ * costs it threads or speed, would otherwise stay hidden.
  */
 
 const ASSETS = new URL('../../../assets', import.meta.url).pathname;
@@ -31,7 +32,10 @@ const SEARCH_PATH = '/usr/bin:/bin:/usr/sbin:/usr/local/bin';
 const CODECS = ['djxl', 'cjxl', 'avifenc'] as const;
 type Codec = (typeof CODECS)[number];
 
-/** Instruction of BPF, and SECCOMP_RET_ERRNO with EPERM and SECCOMP_RET_KILL_PROCESS, which it returns. */
+/**
+ * Instruction of BPF, and SECCOMP_RET_ERRNO with EPERM and SECCOMP_RET_KILL_PROCESS, which it
+ * returns.
+ */
 const BPF_RETURN = 0x06;
 const REFUSE = 0x0005_0001;
 const KILL = 0x8000_0000;
@@ -62,7 +66,10 @@ const DECODED = [
   'private',
 ];
 
-/** Inputs of the encoders: transparency, 16 bits, a profile, metadata, and one large enough for several threads. */
+/**
+ * Inputs of the encoders: transparency, 16 bits, a profile, metadata, and one large enough for
+ * several threads.
+ */
 const ENCODED = {
   'window.png': () => fixturePath('window.png'),
   'p3.png': () => fixturePath('p3.png'),

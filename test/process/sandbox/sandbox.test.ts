@@ -24,7 +24,10 @@ import { startEngine, useOwnServices } from '../../helpers/service.ts';
 import { requires } from '../../helpers/skips.ts';
 import { eventually, failure, processesWhere, writeScript } from '../../helpers/util.ts';
 
-/** @module Attempts of a compromised codec. Python stands in for it, since it can make any system call. */
+/**
+ * @module Attempts of a compromised codec. Python stands in for it, since it can make any system
+ * call.
+ */
 
 const PYTHON = realpathSync('/usr/bin/python3');
 const MIB = 1024 ** 2;
@@ -155,7 +158,8 @@ for (const { syscalls, served, proven } of CASES) {
 
     it('limits CPU time independently of wall-clock time', async () => {
       const limits = await attempt('import resource; print(resource.getrlimit(resource.RLIMIT_CPU))', 59_200);
-      // Soft limit: the time limit, rounded up, of each processor, plus one second. The hard limit (SIGKILL) is one second later.
+      // Soft limit: the time limit, rounded up, of each processor, plus one second. The hard limit
+      // (SIGKILL) is one second later.
       const seconds = 60 * availableParallelism();
       expect(limits).to.equal(`(${seconds + 1}, ${seconds + 2})`);
     });
@@ -175,7 +179,10 @@ for (const { syscalls, served, proven } of CASES) {
   });
 }
 
-/** Builds a library that reports version 2 of Landlock, which lacks the right to truncate: that of Linux before 6.2. */
+/**
+ * Builds a library that reports version 2 of Landlock, which lacks the right to truncate: that of
+ * Linux before 6.2.
+ */
 async function buildOlderLandlock(): Promise<string> {
   const source = join(await makeTempDir('landlock'), 'older.c');
   await writeFile(

@@ -1,7 +1,8 @@
 // @unit
 /**
- * Node.js has no documented way to count the chunks of a body as they arrive, or to stop the parser within a packet. The server
- * replaces private members for both. A failure here names the version of Node.js that no longer has them.
+ * Node.js has no documented way to count the chunks of a body as they arrive, or to stop the parser
+ * within a packet. The server replaces private members for both. A failure here names the version
+ * of Node.js that no longer has them.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';

@@ -21,7 +21,8 @@ const START =
 /**
  * Uploads the start of a body, lets `behave` continue, and returns the error.
  *
- * @param behave gets the connection, the number of bytes that the server has received, and a function that ends a window of the rate
+ * @param behave gets the connection, the number of bytes that the server has received, and a
+ *   function that ends a window of the rate
  */
 async function upload(
   behave: (socket: Socket, received: () => number, endWindow: () => void) => Promise<void> | void,

@@ -8,13 +8,19 @@ export interface PartHeader {
   readonly isFile: boolean;
   /** File name without folders, at most {@link MAX_NAME_UNITS} long; empty if absent. */
   readonly filename: string;
-  /** Whether this is a browser's file input without a selected file, provided that the part has no bytes. */
+  /**
+   * Whether this is a browser's file input without a selected file, provided that the part has no
+   * bytes.
+   */
   readonly isEmptyInput: boolean;
   /** Charset of a text field; undefined if absent. */
   readonly charset: string | undefined;
 }
 
-/** Types that make a part a file without a file name, which is only a SHOULD (RFC 7578, section 4.2). */
+/**
+ * Types that make a part a file without a file name, which is only a SHOULD (RFC 7578, section
+ * 4.2).
+ */
 const FILE_TYPE = /^(?:image\/.*|application\/(?:octet-stream|zip|x-zip-compressed))$/;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters to reject them
@@ -22,7 +28,10 @@ const CONTROL_CHARACTERS = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 /** A header name (RFC 9110, section 5.6.2) and its value. */
 const HEADER_LINE = /^([\w!#$%&'*+.^`|~-]+):(.*)$/su;
 
-/** Headers that are interpreted. Each may occur only once, so that no other parser can choose a different one. */
+/**
+ * Headers that are interpreted. Each may occur only once, so that no other parser can choose a
+ * different one.
+ */
 const UNIQUE_HEADERS = ['content-disposition', 'content-type'];
 
 /**
@@ -70,7 +79,8 @@ function parseFields(block: string): ReadonlyMap<string, string> | undefined {
 }
 
 /**
- * Returns the file name. The extended form takes precedence if it can be decoded (RFC 6266, section 4.3).
+ * Returns the file name. The extended form takes precedence if it can be decoded (RFC 6266, section
+ * 4.3).
  *
  * @param decode decodes the other form
  */
@@ -78,7 +88,10 @@ export function filenameIn({ parameters }: ParameterizedValue, decode: (text: st
   return decodeExtended(parameters.get('filename*') ?? '') ?? decode(parameters.get('filename') ?? '');
 }
 
-/** Decodes the characters that browsers encode in file names of forms, and only these (HTML, section 4.10.21.8). */
+/**
+ * Decodes the characters that browsers encode in file names of forms, and only these (HTML, section
+ * 4.10.21.8).
+ */
 const decodeFormName = (text: string): string =>
   text.replace(/%(22|0A|0D)/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
 
@@ -99,8 +112,9 @@ function decodeExtended(text: string): string | undefined {
 }
 
 /**
- * Charsets of text fields that the parser can decode in addition to UTF-8. It drops the text of a field in another one, so
- * that field is read as UTF-8: the values of all known fields are ASCII, which most charsets contain.
+ * Charsets of text fields that the parser can decode in addition to UTF-8. It drops the text of a
+ * field in another one, so that field is read as UTF-8: the values of all known fields are ASCII,
+ * which most charsets contain.
  */
 const DECODABLE_CHARSET = /^(?:iso-8859-1|utf-16le)$/i;
 
@@ -126,20 +140,28 @@ function quote(text: string): string {
 
 /** A syntax for quoted strings in header parameters. */
 interface QuotingRules {
-  /** Matches one parameter and its semicolon. No character can match in two ways, so the time is linear. */
+  /**
+   * Matches one parameter and its semicolon. No character can match in two ways, so the time is
+   * linear.
+   */
   readonly piece: RegExp;
   readonly quoted: RegExp;
   readonly resolveEscapes: (text: string) => string;
 }
 
-/** RFC 9110, section 5.6.4. A backslash is kept unless `"` or `\` follows it, as in a Windows path. */
+/**
+ * RFC 9110, section 5.6.4. A backslash is kept unless `"` or `\` follows it, as in a Windows path.
+ */
 const RFC_RULES: QuotingRules = {
   piece: /((?:[^";]|"(?:[^"\\]|\\.)*")*)(?:;|$)/suy,
   quoted: /^"(?:[^"\\]|\\.)*"$/su,
   resolveEscapes: (text) => text.replace(/\\(["\\])/g, '$1'),
 };
 
-/** WHATWG HTML, section 4.10.21.8: browsers encode a quotation mark as `%22` and do not escape a backslash. */
+/**
+ * WHATWG HTML, section 4.10.21.8: browsers encode a quotation mark as `%22` and do not escape a
+ * backslash.
+ */
 const BROWSER_RULES: QuotingRules = {
   piece: /((?:[^";]|"[^"]*")*)(?:;|$)/suy,
   quoted: /^"[^"]*"$/su,
@@ -147,8 +169,9 @@ const BROWSER_RULES: QuotingRules = {
 };
 
 /**
- * The form-data package of npm, which axios uses, escapes nothing: `filename="5" disk.png"`. Only a quotation mark before a
- * semicolon or the end closes the value. These rules are not for a boundary, which a proxy could read differently.
+ * The form-data package of npm, which axios uses, escapes nothing: `filename="5" disk.png"`. Only a
+ * quotation mark before a semicolon or the end closes the value. These rules are not for a
+ * boundary, which a proxy could read differently.
  */
 const LENIENT_RULES: QuotingRules = {
   piece: /((?:[^";]|"(?:[^"]|"(?![ \t]*(?:;|$)))*"(?=[ \t]*(?:;|$)))*)(?:;|$)/suy,
@@ -165,10 +188,12 @@ export interface ParameterizedValue {
 }
 
 /**
- * Parses a header value such as `form-data; name="file"; filename=photo.jpg` (RFC 9110, section 5.6.6).
+ * Parses a header value such as `form-data; name="file"; filename=photo.jpg` (RFC 9110, section
+ * 5.6.6).
  *
- * Accepts what receivers must or should accept: empty parameters, and unquoted values with blanks, which end at the
- * next semicolon. A value that is malformed by the RFC, such as `"a\"`, is parsed by the rules of browsers.
+ * Accepts what receivers must or should accept: empty parameters, and unquoted values with blanks,
+ * which end at the next semicolon. A value that is malformed by the RFC, such as `"a\"`, is parsed
+ * by the rules of browsers.
  *
  * @returns undefined if the value is malformed by both rules, or if a parameter is repeated
  */
@@ -192,10 +217,16 @@ function parseWith(text: string, rules: QuotingRules): ParameterizedValue | unde
   return { value: value.trim().toLowerCase(), parameters };
 }
 
-/** Maximum number of parameters of a header, with empty ones. Each takes up to 1 µs, and no known header has ten. */
+/**
+ * Maximum number of parameters of a header, with empty ones. Each takes up to 1 µs, and no known
+ * header has ten.
+ */
 const MAX_PARAMETERS = 100;
 
-/** Splits at the semicolons that are not in quotation marks. Returns undefined if the text is malformed or has too many. */
+/**
+ * Splits at the semicolons that are not in quotation marks. Returns undefined if the text is
+ * malformed or has too many.
+ */
 function split(text: string, { piece }: QuotingRules): string[] | undefined {
   const pieces: string[] = [];
   let at = 0;

@@ -1,19 +1,21 @@
 /**
- * @module Rewrites a `multipart/form-data` body to an unambiguous form. The parser behind it sees only one notation
- * for everything that RFC 2046, RFC 7578 and RFC 8187 require receivers to accept.
+ * @module Rewrites a `multipart/form-data` body to an unambiguous form. The parser behind it sees
+ * only one notation for everything that RFC 2046, RFC 7578 and RFC 8187 require receivers to
+ * accept.
  *
- * These rules ensure that the service cannot read a body differently than a proxy or filter in front of it:
+ * These rules ensure that the service cannot read a body differently than a proxy or filter in
+ * front of it:
  *
  * - The request has one `Content-Type`.
- * - A boundary at the start of a line is always a delimiter, also in the data of a file. `--`, or blanks and a line
- *   break, must follow it.
+ * - A boundary at the start of a line is always a delimiter, also in the data of a file. `--`, or
+ *   blanks and a line break, must follow it.
  * - A line break is CR LF.
- * - The header of a part has one `Content-Disposition: form-data` and at most one `Content-Type`. No parameter is
- *   repeated. Everything else is rejected, and nothing is ignored silently.
- * - A part is a file if it has a file name, also an empty one, or if its type is an image, an archive, or
- *   `application/octet-stream`.
- * - A part with an empty file name and no bytes is a file input without a selection. It becomes an empty text field,
- *   which counts as absent.
+ * - The header of a part has one `Content-Disposition: form-data` and at most one `Content-Type`.
+ *   No parameter is repeated. Everything else is rejected, and nothing is ignored silently.
+ * - A part is a file if it has a file name, also an empty one, or if its type is an image, an
+ *   archive, or `application/octet-stream`.
+ * - A part with an empty file name and no bytes is a file input without a selection. It becomes an
+ *   empty text field, which counts as absent.
  *
  * Time is linear in the size of the body. At most one header and one chunk are kept in memory.
  */
@@ -29,8 +31,8 @@ export const MAX_FIELD_BYTES = 8 * 1024;
 /** Maximum number of text fields. */
 export const MAX_FIELDS = 100;
 /**
- * Valid boundary: 1 to 70 printable ASCII characters, with no blank at the end. RFC 2046, section 5.1.1 allows fewer
- * kinds of characters.
+ * Valid boundary: 1 to 70 printable ASCII characters, with no blank at the end. RFC 2046, section
+ * 5.1.1 allows fewer kinds of characters.
  */
 const BOUNDARY = /^[ -~]{0,69}[!-~]$/;
 
@@ -61,10 +63,16 @@ export function openParser(
   };
 }
 
-/** Maximum size of a part's header, in bytes. Node.js has the same default for the header of a request. */
+/**
+ * Maximum size of a part's header, in bytes. Node.js has the same default for the header of a
+ * request.
+ */
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** Maximum size of the preamble and the epilogue together, in bytes. Programs send at most a sentence. */
+/**
+ * Maximum size of the preamble and the epilogue together, in bytes. Programs send at most a
+ * sentence.
+ */
 const MAX_OUTER_BYTES = 64 * 1024;
 
 const END_OF_HEADER = Buffer.from('\r\n\r\n');
@@ -77,13 +85,17 @@ class MalformedMultipartError extends Error {
 }
 
 /**
- * Transform stream that normalizes a body. The output has the same boundary. For an invalid body, the stream emits
- * `error` with a {@link MalformedMultipartError}. A body without a last boundary ends without one.
+ * Transform stream that normalizes a body. The output has the same boundary. For an invalid body,
+ * the stream emits `error` with a {@link MalformedMultipartError}. A body without a last boundary
+ * ends without one.
  */
 class MultipartNormalizer extends Transform {
   readonly #delimiter: Buffer;
   #reads: 'data' | 'header' | 'epilogue' = 'data';
-  /** Received bytes that are not processed yet. It starts as a line break, which the first delimiter may omit. */
+  /**
+   * Received bytes that are not processed yet. It starts as a line break, which the first delimiter
+   * may omit.
+   */
   #held: Buffer = LINE_BREAK;
   /** Number of held bytes that do not contain the end of a header. */
   #searched = 0;
@@ -158,7 +170,8 @@ class MultipartNormalizer extends Transform {
     if (end < 0) return false;
     this.#pendingHeader = this.#parseHeader(this.#held.subarray(0, end));
     this.#inPart = true;
-    // The line break before the data may also be the start of the next delimiter. Then the part has no data.
+    // The line break before the data may also be the start of the next delimiter. Then the part has
+    // no data.
     this.#held = this.#held.subarray(end + LINE_BREAK.length);
     this.#bytesToSkip = LINE_BREAK.length;
     this.#reads = 'data';
