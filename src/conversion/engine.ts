@@ -9,7 +9,7 @@ import { removeStaleWorkspaces } from '../files/stale.ts';
 import { DEFAULT_FOLDERS, maxOpenFiles } from '../files/system.ts';
 import { Workspaces } from '../files/workspace.ts';
 import { ASSETS_DIR } from '../folders.ts';
-import type { KillReason, RunCommand } from '../process/command.ts';
+import { type KillReason, PROBE_TIMEOUT_MS, type RunCommand } from '../process/command.ts';
 import type { RenewalReason } from '../process/fork-server/servers.ts';
 import { assertProtections, isPolicyEnforced, writePolicy } from '../process/policy.ts';
 import { createProbeRunner, reportFailures, TOOL_OPEN_FILES } from '../process/runner.ts';
@@ -200,9 +200,13 @@ async function openRoot(workspaces: Workspaces, { TEMP_DIR }: Config): Promise<s
 export async function findTools(config: Config): Promise<Toolchain> {
   assertSystem();
   const probe = createProbeRunner(config.PATH);
-  await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: '/', timeoutMs: 10_000 }).catch((cause) => {
-    throw new StartupError(`No program can be started: ${cause.cause?.message ?? cause.message}`, { cause });
-  });
+  await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: '/', timeoutMs: PROBE_TIMEOUT_MS }).catch(
+    (cause) => {
+      throw new StartupError(`No program can be started: ${cause.cause?.message ?? cause.message}`, {
+        cause,
+      });
+    },
+  );
   return findToolchain(toolSearch(config));
 }
 

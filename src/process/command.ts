@@ -13,19 +13,19 @@ export interface Command {
    */
   readonly outputs?: readonly string[] | undefined;
   /** Maximum number of files in `cwd`. */
-  readonly maxNames?: number;
+  readonly maxNames?: number | undefined;
   /** Maximum bytes of all files in `cwd`, and of each file that the program writes. */
   readonly maxBytes?: number;
   /** Maximum bytes of each file that the program writes, instead of the limit of the sandbox. */
   readonly fileBytes?: number;
   /** Absolute path of the file that the program reads on standard input. */
-  readonly stdin?: string;
+  readonly stdin?: string | undefined;
   /** Name of a file in `cwd` that gets the standard output, which is then not returned. */
-  readonly stdout?: string;
+  readonly stdout?: string | undefined;
   /** Variables of the environment that only this program needs. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Level of zlib with which the program compresses, instead of its own: 0 (not at all) to 9. */
-  readonly deflateLevel?: number;
+  readonly deflateLevel?: number | undefined;
   /** Time limit, in ms. */
   readonly timeoutMs: number;
   /**
@@ -37,7 +37,7 @@ export interface Command {
    * Limit of the address space, in bytes. Defaults to the limit of the sandbox, and cannot exceed
    * it.
    */
-  readonly memoryBytes?: number;
+  readonly memoryBytes?: number | undefined;
   /** Cancels the command. */
   readonly signal?: AbortSignal;
 }
@@ -68,6 +68,9 @@ export interface Output {
  * @throws {CommandError} if the command does not start, fails, or is stopped
  */
 export type RunCommand = (command: Command) => Promise<Output>;
+
+/** Time limit of a command that only shows whether a program works, in ms. */
+export const PROBE_TIMEOUT_MS = 10_000;
 
 /**
  * Maximum size of each captured stream, in bytes. A damaged file can cause an endless number of

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StartupError } from '../tables/errors.ts';
-import { CommandError, type RunCommand } from './command.ts';
+import { CommandError, PROBE_TIMEOUT_MS, type RunCommand } from './command.ts';
 import { listLength, type MagickLimits } from './runner.ts';
 import type { Magick } from './toolchain.ts';
 
@@ -80,7 +80,6 @@ const expectedLimits = (limits: MagickLimits): RegExp[] => [
   /^\s*Disk: 0B$/m,
   new RegExp(`^\\s*List length: ${listLength(limits.frames)}B$`, 'm'),
 ];
-const PROBE_TIMEOUT_MS = 10_000;
 
 /**
  * Checks whether ImageMagick enforces the policy that `run` passes in its environment.

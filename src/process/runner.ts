@@ -38,27 +38,15 @@ interface ConfineOptions extends Pick<Confinement, 'memoryBytes' | 'fileBytes' |
 }
 
 /** Creates the function that confines each command, with the limits of its time and memory. */
-export function createConfine({
-  readable,
-  memoryBytes,
-  fileBytes: mostBytes,
-  ...others
-}: ConfineOptions): Confine {
+export function createConfine({ readable, filter, ...max }: ConfineOptions): Confine {
   // The kernel counts the time of all threads. Node.js makes a system call for their number.
   const threads = availableParallelism();
-  return ({
-    file,
-    timeoutMs,
-    cpuSeconds = Number.POSITIVE_INFINITY,
-    memoryBytes: requested,
-    fileBytes = mostBytes,
-    maxBytes = fileBytes,
-  }) => ({
-    ...others,
+  return ({ file, timeoutMs, cpuSeconds, memoryBytes, fileBytes = max.fileBytes, maxBytes = fileBytes }) => ({
+    filter,
     fileBytes: Math.min(maxBytes, fileBytes),
-    memoryBytes: Math.min(requested ?? memoryBytes, memoryBytes),
+    memoryBytes: Math.min(memoryBytes ?? max.memoryBytes, max.memoryBytes),
     // At most one second later than the time limit of the service.
-    cpuSeconds: Math.min(cpuSeconds, Math.ceil(timeoutMs / 1000) * threads + 1),
+    cpuSeconds: Math.min(cpuSeconds ?? Number.POSITIVE_INFINITY, Math.ceil(timeoutMs / 1000) * threads + 1),
     files: TOOL_OPEN_FILES,
     readable: readable === 'all' ? readable : (readable.get(file) ?? []),
   });

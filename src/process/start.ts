@@ -17,9 +17,9 @@ export interface StartOptions {
   /** The complete environment. The program inherits no variables. */
   readonly env: Readonly<Record<string, string>>;
   /** Path of the file on standard input. Without it, the caller writes to the program. */
-  readonly stdin?: string;
-  /** Path of the file that gets the standard output. */
-  readonly printed?: string;
+  readonly stdin?: string | undefined;
+  /** Name of a file in `cwd` that gets the standard output. */
+  readonly printed?: string | undefined;
   /**
    * Whether the program gets a session of its own, so that its descendants are killed with it.
    * Default: true.
@@ -57,7 +57,8 @@ export function startProgram(
   { cwd, env, stdin, printed, session = true }: StartOptions,
 ): StartedProgram {
   const input = stdin === undefined ? { stdin: 'pipe' as const } : { inputFile: stdin };
-  const stdout = printed === undefined ? ('pipe' as const) : (['pipe', { file: printed }] as const);
+  const stdout =
+    printed === undefined ? ('pipe' as const) : (['pipe', { file: join(cwd, printed) }] as const);
   const subprocess = execa(file, args, { ...OPTIONS, ...input, stdout, killDescendants: session, cwd, env });
   subprocess.stdin?.on('error', () => {}); // `ended` reports that the program has ended
   return {
@@ -66,24 +67,13 @@ export function startProgram(
     stdout: subprocess.stdout,
     stderr: subprocess.stderr,
     kill: () => void subprocess.kill(),
-    ended: subprocess.then((result) => {
+    ended: subprocess.then(({ exitCode, signal, cause, message }): Exit => {
       subprocess.kill(); // kills descendants that are left
-      return toExit(result);
+      if (exitCode !== undefined) return { exitCode };
+      if (signal !== undefined) return { signal };
+      return { error: cause instanceof Error ? cause : new Error(message) };
     }),
   };
-}
-
-interface Result {
-  readonly exitCode?: number | undefined;
-  readonly signal?: string | undefined;
-  readonly cause?: unknown;
-  readonly message?: string | undefined;
-}
-
-function toExit({ exitCode, signal, cause, message }: Result): Exit {
-  if (exitCode !== undefined) return { exitCode };
-  if (signal !== undefined) return { signal: signal as NodeJS.Signals };
-  return { error: cause instanceof Error ? cause : new Error(message) };
 }
 
 /** A job that runs unconfined if it has no confinement. */
@@ -97,15 +87,9 @@ type AnyJob = Omit<Job, 'confinement'> & Partial<Job>;
  * @throws {Error} for a job that cannot be encoded
  */
 function start({ confinement, ...job }: AnyJob, library?: string): StartedProgram {
-  const { args, env, cwd, stdin, stdout } = job;
+  const { args, env, cwd, stdin, stdout: printed } = job;
   const [file = '', ...rest] = args;
-  if (library === undefined || !confinement)
-    return startProgram(file, rest, {
-      cwd,
-      env,
-      ...(stdin !== undefined && { stdin }),
-      ...(stdout !== undefined && { printed: join(cwd, stdout) }),
-    });
+  if (library === undefined || !confinement) return startProgram(file, rest, { cwd, env, stdin, printed });
   const request = encodeJob(0, { ...job, confinement });
   const preload = { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' };
   const program = startProgram(file, [], { cwd, env: { ...env, ...preload } });

@@ -9,7 +9,7 @@ import { access, realpath, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { startsWith } from '../files/system.ts';
 import { TOOL_NAMES, TOOLS, type ToolName, type VersionProbe } from '../tables/tools.ts';
-import type { Output, RunCommand } from './command.ts';
+import { type Output, PROBE_TIMEOUT_MS, type RunCommand } from './command.ts';
 import { createProbeRunner } from './runner.ts';
 
 /** An installed program. */
@@ -53,9 +53,6 @@ export interface ToolSearch {
    */
   readonly optional?: readonly ToolName[];
 }
-
-/** Time limit of a probe, in ms. A tool that exceeds it counts as missing. */
-const PROBE_TIMEOUT_MS = 10_000;
 
 /**
  * Identifies the installed tools without starting them: by path, size and time of change of each

@@ -3,7 +3,7 @@
  */
 import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
-import type { Exit } from '../command.ts';
+import type { Command, Exit } from '../command.ts';
 
 /** Returns how a job ended, from the body of its last message. */
 export function toExit(body: Buffer): Exit {
@@ -24,23 +24,14 @@ export interface Confinement {
   /** Files and folders that the job can read, or `all` if it can access every file. */
   readonly readable: readonly string[] | 'all';
   /** Path of a seccomp filter. */
-  readonly filter?: string;
+  readonly filter?: string | undefined;
 }
 
 /** A job of a program that is preloaded with the fork server. */
-export interface Job {
+export interface Job extends Pick<Command, 'cwd' | 'outputs' | 'stdin' | 'stdout'> {
   /** Arguments of the program. The first one is its own path. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string;
-  /**
-   * Names of the only files in `cwd` that the job can write. Without them, it can make files in
-   * `cwd`.
-   */
-  readonly outputs?: readonly string[] | undefined;
-  readonly stdin?: string | undefined;
-  /** Name of a file in `cwd` that gets the standard output. */
-  readonly stdout?: string | undefined;
   readonly confinement: Confinement;
 }
 

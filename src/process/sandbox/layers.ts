@@ -2,7 +2,7 @@
 
 import { realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { RunCommand } from '../command.ts';
+import { PROBE_TIMEOUT_MS, type RunCommand } from '../command.ts';
 import { type Confine, createConfine } from '../runner.ts';
 import { isScript } from '../toolchain.ts';
 import { runTrial, type TestedTool } from './self-test.ts';
@@ -80,14 +80,10 @@ const [ALLOW_LIST, DENY_LIST] = (['allow-list', 'deny-list'] as const).map(
  */
 export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
   const readable = await listReadable(options);
-  const confineBy = (layers: SandboxLayers): Confine =>
-    createConfine({
-      ...options.limits,
-      readable: layers.files === 'landlock' ? readable : 'all',
-      ...(layers.syscalls !== 'none' && {
-        filter: join(options.filters, `${layers.syscalls}.${process.arch}.bpf`),
-      }),
-    });
+  const confineBy = ({ files, syscalls }: SandboxLayers): Confine => {
+    const filter = syscalls === 'none' ? undefined : `${options.filters}/${syscalls}.${process.arch}.bpf`;
+    return createConfine({ ...options.limits, readable: files === 'landlock' ? readable : 'all', filter });
+  };
   const findRunning = async (tools: readonly TestedTool[], layers: SandboxLayers): Promise<string[]> => {
     const confine = confineBy(layers);
     const running = tools.map(async (tool) =>
@@ -120,11 +116,13 @@ export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
 }
 
 /** Returns whether the kernel can confine a program that is linked dynamically. */
-const canConfine = (confine: Confine, { createTrialRunner, folder }: SandboxOptions): Promise<boolean> =>
-  createTrialRunner(confine)({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).then(
+function canConfine(confine: Confine, { createTrialRunner, folder: cwd }: SandboxOptions): Promise<boolean> {
+  const command = { file: '/bin/sh', args: ['-c', ':'], cwd, timeoutMs: PROBE_TIMEOUT_MS };
+  return createTrialRunner(confine)(command).then(
     () => true,
     () => false,
   );
+}
 
 /**
  * Checks whether a tool converts an image. Only a conversion shows whether it makes system calls
@@ -140,7 +138,7 @@ async function stillRuns(
 ): Promise<boolean> {
   const run = createTrialRunner(confine);
   if (needsTrial && (await runTrial(path, trial, run, folder))) return true;
-  const printed = await run({ file: path, args, cwd: folder, timeoutMs: 10_000 }).then(
+  const printed = await run({ file: path, args, cwd: folder, timeoutMs: PROBE_TIMEOUT_MS }).then(
     ({ stdout, stderr }) => stdout + stderr,
     () => '',
   );

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../../files/workspace.ts';
 import { TOOLS, type ToolName, type VersionProbe } from '../../tables/tools.ts';
-import type { RunCommand } from '../command.ts';
+import { PROBE_TIMEOUT_MS, type RunCommand } from '../command.ts';
 import { ONE_PIXEL } from '../policy.ts';
 import { installedTools, type Magick, type Toolchain } from '../toolchain.ts';
 
@@ -37,8 +37,6 @@ export interface TestedTool {
   /** The tool must pass this trial. */
   readonly trial: Trial;
 }
-
-const TRIAL_TIMEOUT_MS = 10_000;
 
 /** AVIF of 16 by 16 pixels, encoded by heif-enc of libheif 1.15. */
 const SMALL_AVIF = Buffer.from(
@@ -101,48 +99,28 @@ const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16
  * threads.
  */
 const TRIALS: Readonly<Record<Exclude<ToolName, 'magick'>, Trial>> = {
-  rsvg: { files: {}, args: ['-f', 'png', '-o', 'out.png'], stdin: SMALL_SVG, result: 'out.png' },
-  heif: { files: { in: SMALL_AVIF }, args: ['in', 'out.png'], result: 'out.png' },
-  dwebp: {
-    files: { in: SMALL_WEBP },
-    args: ['in', '-resize', '1', '1', '-mt', '-ppm', '-o', 'out.ppm'],
-    result: 'out.ppm',
-  },
-  cwebp: {
-    files: { in: ONE_PIXEL },
-    args: ['-quiet', '-lossless', '-exact', 'in', '-o', 'out.webp'],
-    result: 'out.webp',
-  },
-  img2webp: {
-    files: { in: ONE_PIXEL },
-    args: ['-d', '10', 'in', '-d', '20', 'in', '-o', 'out.webp'],
-    result: 'out.webp',
-  },
-  djxl: { files: { in: SMALL_JXL }, args: ['in', 'out.png', '--num_threads=0'], result: 'out.png' },
-  cjxl: {
-    files: { 'in.png': ONE_PIXEL },
-    args: ['--num_threads=0', '--container=1', 'in.png', 'out'],
-    result: 'out',
-  },
-  avifenc: {
-    files: { 'in.png': ONE_PIXEL },
-    args: ['-c', 'aom', '-j', '1', '-s', '9', 'in.png', 'out.avif'],
-    result: 'out.avif',
-  },
-  pngquant: {
-    files: { 'in.png': ONE_PIXEL },
-    args: ['--output', '-', '2', '--', 'in.png'],
+  rsvg: trial({}, '-f png -o out.png', { stdin: SMALL_SVG }),
+  heif: trial({ in: SMALL_AVIF }, 'in out.png'),
+  dwebp: trial({ in: SMALL_WEBP }, 'in -resize 1 1 -mt -ppm -o out.ppm'),
+  cwebp: trial({ in: ONE_PIXEL }, '-quiet -lossless -exact in -o out.webp'),
+  img2webp: trial({ in: ONE_PIXEL }, '-d 10 in -d 20 in -o out.webp'),
+  djxl: trial({ in: SMALL_JXL }, 'in out.png --num_threads=0', { result: 'out.png' }),
+  cjxl: trial({ 'in.png': ONE_PIXEL }, '--num_threads=0 --container=1 in.png out'),
+  avifenc: trial({ 'in.png': ONE_PIXEL }, '-c aom -j 1 -s 9 in.png out.avif'),
+  pngquant: trial({ 'in.png': ONE_PIXEL }, '--output - 2 -- in.png', {
     stdout: 'out.png',
     result: 'out.png',
-  },
-  pdfinfo: { files: { in: SMALL_PDF }, args: ['in'], result: 'in' }, // it only prints
-  pdftocairo: { files: { in: SMALL_PDF }, args: ['-png', '-singlefile', 'in', 'out'], result: 'out.png' },
-  qpdf: {
-    files: { in: WHOLE_PDF },
-    args: ['--empty', '--pages', 'in', 'in', '--', 'out.pdf'],
-    result: 'out.pdf',
-  },
+  }),
+  pdfinfo: trial({ in: SMALL_PDF }, 'in'), // it only prints
+  pdftocairo: trial({ in: SMALL_PDF }, '-png -singlefile in out', { result: 'out.png' }),
+  qpdf: trial({ in: WHOLE_PDF }, '--empty --pages in in -- out.pdf'),
 };
+
+/** Returns a trial with a command line. By default, its last word is the file that is written. */
+function trial(files: Trial['files'], line: string, others: Partial<Trial> = {}): Trial {
+  const args = line.split(' ');
+  return { files, args, result: args.at(-1) as string, ...others };
+}
 
 /**
  * Returns a trial that writes each format that this ImageMagick can write, and reads it back if it
@@ -156,14 +134,7 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
     files: { 'in.png': ONE_PIXEL, 'in.avif': SMALL_AVIF },
     args: [
       // ImageMagick uses threads from 128 rows on.
-      '-limit',
-      'thread',
-      '2',
-      'PNG:in.png',
-      '-resize',
-      '256x256!',
-      '-resize',
-      '20x20!',
+      ...'-limit thread 2 PNG:in.png -resize 256x256! -resize 20x20!'.split(' '),
       ...both.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
       ...both.map((coder) => `${coder}:made-${coder}`),
       ...avif,
@@ -209,10 +180,10 @@ export async function runTrial(
       file,
       args,
       cwd,
-      ...(!makesFiles && { outputs: [result] }),
-      timeoutMs: TRIAL_TIMEOUT_MS,
+      outputs: makesFiles ? undefined : [result],
+      timeoutMs: PROBE_TIMEOUT_MS,
       stdin: input,
-      ...(stdout !== undefined && { stdout }),
+      stdout,
     });
     return (await stat(join(cwd, result))).size > 0;
   } catch {
