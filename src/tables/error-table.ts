@@ -59,7 +59,7 @@ export interface ErrorDetails {
   readonly limit?: number | undefined;
   /** The amount that exceeds the limit. */
   readonly actual?: number | undefined;
-  readonly setting?: keyof Config;
+  readonly setting?: keyof Config | undefined;
 }
 
 type Details<P extends unknown[]> = (...args: P) => ErrorDetails;
@@ -123,10 +123,10 @@ const unavailable = (scope: ErrorScope, text: string, wait: number): ErrorRow<[]
 });
 
 /** Returns the details of an exceeded limit. */
-const exceeds = (actual: number, limit: number, setting?: keyof Config): ErrorDetails => ({
+const exceeds = (actual: number | undefined, limit: number, setting?: keyof Config): ErrorDetails => ({
   limit,
   actual,
-  ...(setting && { setting }),
+  setting,
 });
 
 const badRequest = define('upload', 400);
@@ -170,13 +170,13 @@ const ROWS = {
     (field: string | undefined, expected: string) =>
       `Unexpected file part ${field === undefined ? 'without a name' : `"${field}"`}: the file part must be named "${expected}".`,
     ({ part }) => ['image', part],
-    (field) => (field === undefined ? {} : { field }),
+    (field) => ({ field }),
   ),
   TOO_MANY_FILES: badRequest(
     (max: number, isBatch: boolean) =>
       `Too many files: at most ${max} allowed in one request.${isBatch ? '' : ' For several files, use POST /api/v1/batch.'}`,
     ({ maxFiles }) => [maxFiles, maxFiles > 1],
-    (limit, isBatch) => ({ limit, ...(isBatch && { setting: 'MAX_BATCH_FILES' as const }) }),
+    (limit, isBatch) => ({ limit, setting: isBatch ? 'MAX_BATCH_FILES' : undefined }),
   ),
   TOO_MANY_FIELDS: badRequest(
     (max: number) => `Too many fields: at most ${max} allowed in one request.`,
@@ -193,7 +193,7 @@ const ROWS = {
     (names: readonly string[], known: readonly string[]) =>
       `Unknown query parameter ${names.map((name) => `"${name}"`).join(', ')}: the options of an image as the body are ${known.join(', ')}.`,
     () => [['size'], ['output_format', 'quality', 'width']],
-    ([field]) => (field === undefined ? {} : { field }),
+    ([field]) => ({ field }),
   ),
   FIELD_REPEATED: badRequest(
     (field: string) => `The field "${field}" was sent more than once.`,
@@ -331,13 +331,13 @@ const ROWS = {
     (file: string, side: number, max: number) =>
       `${file} is ${side} pixels wide or high, more than the maximum of ${max} pixels per side. This limit is fixed.`,
     () => [70_000, MAX_SIDE],
-    (side, max) => exceeds(side, max),
+    exceeds,
   ),
   DRAWING_TOO_LARGE: tooLarge(
     (file: string, side: number | undefined, max: number) =>
       `${file} would be rendered ${side ?? 'too many'} pixels wide or high, more than the limit of ${max}: set a smaller width or height.`,
     () => [20_000, MAX_DIMENSION],
-    (side, limit) => (side === undefined ? { limit } : exceeds(side, limit)),
+    exceeds,
   ),
   RESULT_TOO_LARGE: tooLarge(
     (file: string, width: number, height: number, max: number, side: number) =>
@@ -383,13 +383,13 @@ const ROWS = {
     (file: string, { ms, setting, work }: { ms: number; setting?: keyof Config; work?: string }) =>
       `${file} took longer to convert than the limit of ${seconds(ms / 1000)}${setting ? ` (${setting})` : ` for ${work}. This limit is fixed`}.`,
     ({ config }) => [{ ms: config.CONVERT_TIMEOUT_MS, setting: 'CONVERT_TIMEOUT_MS' as const }],
-    ({ ms: limit, setting }) => (setting ? { limit, setting } : { limit }),
+    ({ ms: limit, setting }) => ({ limit, setting }),
   ),
   UNSUPPORTED_TYPE: unsupported(
     (file: string, supported: string, disabled?: string, isArchive = false) =>
       `${file} is not an image of a supported format (${supported})${disabled ? `: EXTRA_INPUTS does not enable ${disabled}` : ''}.${isArchive ? ' For the files of a ZIP archive, use POST /api/v1/batch.' : ''}`,
     ({ supported }) => [supported],
-    (_supported, disabled) => (disabled ? { setting: 'EXTRA_INPUTS' } : {}),
+    (_supported, disabled) => ({ setting: disabled ? 'EXTRA_INPUTS' : undefined }),
   ),
   CONVERSION_UNSUPPORTED: unsupported(
     (file: string, from: string, to: string) =>

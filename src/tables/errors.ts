@@ -109,7 +109,7 @@ export function toPublicError({ code, args, status, message, file }: ServiceErro
     reason: reasonOf(code),
     retryable: RETRYABLE_STATUSES.includes(status),
     ...detailsOf(code, args),
-    ...(file && { file }),
+    file,
   };
 }
 

@@ -340,12 +340,10 @@ export const FRAME_DELAY_MS = { min: 20, max: 600_000, default: 500 } as const;
  * Output types by the values of the format field, which are accepted in any case. These are in
  * lower case.
  */
-export const OUTPUT_NAMES: ReadonlyMap<string, OutputType> = new Map([
+export const OUTPUT_NAMES: ReadonlyMap<string, OutputType> = new Map<string, OutputType>([
   ...ALL_OUTPUT_TYPES.map((type) => [type, type] as const),
-  ...([
-    ['jpeg', 'jpg'],
-    ['tif', 'tiff'],
-  ] as const),
+  ['jpeg', 'jpg'],
+  ['tif', 'tiff'],
 ]);
 
 /** Lists all output types, or those with a capability: `webp, jpg and avif`. */

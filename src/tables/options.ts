@@ -200,6 +200,10 @@ const POSITION_ALIASES = {
   northwest: 'left top',
 } as const;
 
+const ALIAS_NAMES = Object.keys(POSITION_ALIASES)
+  .map((name) => `\`${name}\``)
+  .join(', ');
+
 /** Places in a box, with their labels. */
 const PLACES = {
   center: 'Centre',
@@ -330,11 +334,7 @@ export const OPTIONS = {
     },
     default: 'center',
     effect: 'fitting',
-    description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. With \`attention\`, edges, skin tones and saturation decide what \`cover\` keeps. A point, as \`left,top\` in percent of the image after \`crop\`, is as near to the centre of \`cover\` as the edges permit. Also ${Object.keys(
-      POSITION_ALIASES,
-    )
-      .map((name) => `\`${name}\``)
-      .join(', ')}.`,
+    description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. With \`attention\`, edges, skin tones and saturation decide what \`cover\` keeps. A point, as \`left,top\` in percent of the image after \`crop\`, is as near to the centre of \`cover\` as the edges permit. Also ${ALIAS_NAMES}.`,
     examples: ['center', 'right top', '30%,70%', 'attention'],
     flag: {
       value: 'place',
@@ -479,13 +479,10 @@ export const OPTIONS = {
   pages: {
     type: { kind: 'words', labels: { all: 'All pages', first: 'First page' }, numbered: true },
     effect: 'encoding',
-    description: (outputs) =>
-      `Pages of a TIFF or a PDF to convert: \`all\`, \`first\`, or numbers and ranges from 1, such as \`1-3,5\`. A ${outputs
-        .filter((type) => OUTPUTS[type].pages)
-        .map((type) => OUTPUTS[type].label)
-        .join(
-          ' or ',
-        )} has all of them, in the order of the file. Other formats have the first page; of several numbers, each page becomes an image, \`NAME-p1\` and so on, and the response is an archive. Default: all.`,
+    description(outputs) {
+      const paged = outputs.filter((type) => OUTPUTS[type].pages).map((type) => OUTPUTS[type].label);
+      return `Pages of a TIFF or a PDF to convert: \`all\`, \`first\`, or numbers and ranges from 1, such as \`1-3,5\`. A ${paged.join(' or ')} has all of them, in the order of the file. Other formats have the first page; of several numbers, each page becomes an image, \`NAME-p1\` and so on, and the response is an archive. Default: all.`;
+    },
     examples: ['first', '2', '1-3,5'],
     flag: {
       value: 'all|first|1-3,5',

@@ -135,6 +135,7 @@ describe('the OpenAPI document', () => {
             reason: 'field_invalid',
             retryable: false,
             field: 'quality',
+            file: undefined,
           },
         });
       });
