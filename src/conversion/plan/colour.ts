@@ -6,7 +6,7 @@
 import { type ColourTablesFile, differsFromSrgb, type Page } from '../../images/image-info.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { isOptionSet, optionsWith } from '../../tables/options.ts';
-import { SRGB_PROFILE } from './step.ts';
+import { SRGB_PROFILE, words } from './step.ts';
 import type { ConversionJob, Sentence } from './types.ts';
 
 /** Converts CMYK before the resize, which would mix inks. */
@@ -26,10 +26,8 @@ export function rgbToSrgb(job: ConversionJob): string[] {
 export function pageToSrgb(job: ConversionJob): (page: Page) => readonly string[] {
   if (!pagesDiffer(job)) return () => [];
   const isExact = isExactTransform(job);
-  const kinds = [...job.colourPages].map(
-    ([kind, page]) => [kind, toSrgb(asPage(job, page), isExact)] as const,
-  );
-  const converted = new Map(kinds);
+  const pages = [...job.colourPages];
+  const converted = new Map(pages.map(([kind, page]) => [kind, toSrgb(asPage(job, page), isExact)]));
   return (page) => converted.get(colourKind(page)) ?? [];
 }
 
@@ -118,15 +116,8 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
     if (profile === 'unusable' && !declaredColour) return ['+profile', 'icc'];
     return profileFile ? [...transform, ...assigned] : [];
   }
-  const convert = [
-    ...transform,
-    '-intent',
-    'relative',
-    '-black-point-compensation',
-    ...assigned,
-    '-profile',
-    SRGB_PROFILE,
-  ];
+  const intent = words('-intent relative -black-point-compensation');
+  const convert = [...transform, ...intent, ...assigned, '-profile', SRGB_PROFILE];
   // ImageMagick's conversion of CIELab and of images with an unusable profile needs no profile.
   if (lab || profile === 'unusable')
     return ['+profile', 'icc', ...(cmyk || lab ? ['-colorspace', 'sRGB'] : [])];

@@ -40,7 +40,7 @@ export function documentPages(job: ConversionJob): DocumentPage[] {
     if (isEmbedded) return { jpeg: INPUT_FILE, resolution, orientation: job.orientation };
     return {
       ...filesOf(job, at),
-      ...(mayBeTransparent(job) && { mask: fileOf(at, 'alpha.png') }),
+      mask: mayBeTransparent(job) ? fileOf(at, 'alpha.png') : undefined,
       resolution,
       orientation: 1,
     };
@@ -52,9 +52,9 @@ function filesOf(job: ConversionJob, at: number): Pick<DocumentPage, 'jpeg' | 'p
   const { paletteKind } = factsOf(job, at);
   const colours = measured.sampledColours?.[at];
   const [jpeg, png, fax] = [fileOf(at, 'jpg'), fileOf(at, 'png'), fileOf(at, 'g4')];
-  if (colours !== undefined) return { jpeg, png, ...(colours <= 2 && { fax }) };
+  if (colours !== undefined) return { jpeg, png, fax: colours <= 2 ? fax : undefined };
   if (paletteKind === undefined && !options.lossless) return { jpeg };
-  return { png, ...(paletteKind === 'bilevel' && !addsShades(options) && { fax }) };
+  return { png, fax: paletteKind === 'bilevel' && !addsShades(options) ? fax : undefined };
 }
 
 /** Returns what the header states about a page, or about the image. */

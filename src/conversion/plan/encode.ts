@@ -6,7 +6,7 @@ import { canHavePalette, OUTPUTS, type OutputType } from '../../tables/formats.t
 import { OPTIONS } from '../../tables/options.ts';
 import type { ToolName } from '../../tables/tools.ts';
 import { documentPages, printColours, printOpaquePage, printSampled } from './document.ts';
-import { addsShades } from './size.ts';
+import { addsShades, type DrawingOptions } from './size.ts';
 import { FILE_TO_ENCODE, JXL_THREADS, KEPT_FILE, SUFFIX, THREADS, WEBP_THREADS, words } from './step.ts';
 import { leftOutFrames } from './timing.ts';
 import {
@@ -67,13 +67,10 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
   avif: ({ image }) => ['-depth', '8', ...compressPng(temporaryLevel(image), 1)],
   // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads
   // them unscaled.
-  jxl: (job) => [
-    ...depth(job),
-    '-set',
-    'option:png:bit-depth',
-    usedBits(job),
-    ...compressPng(temporaryLevel(job.image), 1),
-  ],
+  jxl: (job) => {
+    const bits = ['-set', 'option:png:bit-depth', usedBits(job)];
+    return [...depth(job), ...bits, ...compressPng(temporaryLevel(job.image), 1)];
+  },
   tiff: (job) => [
     ...depth(job),
     ...words('-compress Zip -define tiff:endian=lsb'),
@@ -93,13 +90,9 @@ function compressPixels(job: ConversionJob): string[] {
 function encodeJpeg(job: ConversionJob): string[] {
   const quality = numericQuality(job.options);
   const isFast = job.search !== 'likeness' && resultPixels(job) >= MANY_PIXELS;
-  return [
-    '-sampling-factor',
-    quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4',
-    '-quality',
-    String(quality),
-    ...(isFast ? ['-define', 'jpeg:optimize-coding=false'] : []),
-  ];
+  const sampling = quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4';
+  const tables = isFast ? define('jpeg', { 'optimize-coding': false }) : [];
+  return [...words(`-sampling-factor ${sampling} -quality ${quality}`), ...tables];
 }
 
 /** Returns the quality to encode with: the default as long as none has been found. */
@@ -162,10 +155,8 @@ function storeChanges({ frameCount, tools: { magick } }: ConversionJob): string[
     return from < to ? `${from}-${to - 1}` : [];
   });
   return [
-    '+dither',
     // The same colour in each palette, so that the frames need none of their own.
-    '-transparent-color',
-    'black',
+    ...words('+dither -transparent-color black'),
     ...words('( -clone 0--1 -layers OptimizeFrame -layers OptimizeTransparency )'),
     ...(others.length > 0 ? ['-delete', others.join(',')] : []),
     MAGICK_FEATURES[magick].sharedPalette,
@@ -175,11 +166,7 @@ function storeChanges({ frameCount, tools: { magick } }: ConversionJob): string[
 }
 
 /** Returns whether a format that can lose information keeps every sample with these options. */
-export const isLossless = ({
-  format,
-  lossless,
-  quality,
-}: Pick<ConvertOptions, 'format'> & Partial<Pick<ConvertOptions, 'lossless' | 'quality'>>): boolean =>
+export const isLossless = ({ format, lossless, quality }: DrawingOptions): boolean =>
   (OUTPUTS[format].lossless && lossless === true) ||
   (OUTPUTS[format].losslessQuality === true && quality === 100);
 
@@ -280,19 +267,13 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
   jxl: {
     tool: 'cjxl',
     // A JPEG that is transcoded keeps its data, so that its bytes can be restored.
-    args: ({ options, isTranscoded }) => [
-      JXL_THREADS,
-      '--container=1',
-      '--quiet',
-      ...(isTranscoded
-        ? ['--lossless_jpeg=1']
-        : [
-            '-d',
-            valueAt(JXL_DISTANCES, numericQuality(options)).toFixed(2),
-            '-e',
-            options.quality === 100 ? '2' : '4',
-          ]),
-    ],
+    args({ options, isTranscoded }) {
+      const distance = valueAt(JXL_DISTANCES, numericQuality(options)).toFixed(2);
+      const coding = isTranscoded
+        ? '--lossless_jpeg=1'
+        : `-d ${distance} -e ${options.quality === 100 ? 2 : 4}`;
+      return [JXL_THREADS, ...words(`--container=1 --quiet ${coding}`)];
+    },
   },
 };
 
@@ -333,16 +314,8 @@ export const exactWebpArguments = ({ output }: ConversionJob): string[] =>
  * writes, which Landlock forbids. Dithering at half of its strength looks the same, and takes up to
  * 11% fewer bytes.
  */
-export const paletteArguments = ({ options: { colors, dither = true } }: ConversionJob): string[] => [
-  '--speed',
-  '4', // the default
-  dither ? '--floyd=0.5' : '--nofs',
-  '--output',
-  '-',
-  String(colors),
-  '--',
-  FILE_TO_ENCODE,
-];
+export const paletteArguments = ({ options: { colors, dither = true } }: ConversionJob): string[] =>
+  words(`--speed 4 ${dither ? '--floyd=0.5' : '--nofs'} --output - ${colors} -- ${FILE_TO_ENCODE}`);
 
 /**
  * Returns the arguments of img2webp, which assembles the frames of ImageMagick. An option applies
@@ -365,15 +338,12 @@ export function encode(job: ConversionJob): string[] {
   const { format } = job.options;
   // Each frame becomes a numbered, uncompressed file.
   if (job.programs.includes('img2webp')) return ['-depth', '8', `PAM:frame${SUFFIX}-%05d.pam`];
-  if (job.programs.includes('cwebp')) {
-    // A PNG of greys would lose a profile of colours.
-    // -depth 8 would round down.
+  const keepsResolution = job.programs.includes('pngquant');
+  if (keepsResolution || job.programs.includes('cwebp')) {
+    // A PNG of greys would lose a profile of colours. -depth 8 would round down.
+    const chunks = keepsResolution ? define('png', { 'include-chunks': 'pHYs' }) : [];
     const rgba = define('png', { 'bit-depth': 8, 'color-type': 6 });
-    return [...compressPng(0, 1), ...rgba, `PNG:${FILE_TO_ENCODE}`];
-  }
-  if (job.programs.includes('pngquant')) {
-    const rgba = define('png', { 'include-chunks': 'pHYs', 'bit-depth': 8, 'color-type': 6 });
-    return [...compressPng(0, 1), ...rgba, `PNG:${FILE_TO_ENCODE}`];
+    return [...compressPng(0, 1), ...chunks, ...rgba, `PNG:${FILE_TO_ENCODE}`];
   }
   if (format === 'pdf') return encodePages(job);
   const file = EXTERNAL_ENCODERS[format] ? FILE_TO_ENCODE : job.output;
@@ -389,9 +359,8 @@ function encodePages(job: ConversionJob): string[] {
   const pages = documentPages(job);
   const written = [...pages.keys()].filter((at) => !sampledColours || sampledColours[at] !== undefined);
   const final = written.at(-1);
-  const jpegArgs = encodeJpeg(job);
   return written.flatMap((at) => {
-    const args = encodePage(job, pages[at] as DocumentPage, at, jpegArgs);
+    const args = encodePage(job, pages[at] as DocumentPage, at);
     if (at !== final) return ['(', '-clone', String(at), ...writeNow(args), '+delete', ')'];
     const others = [...pages.keys()].filter((other) => other !== at);
     return [...(others.length > 0 ? ['-delete', others.join(',')] : []), ...args];
@@ -402,22 +371,13 @@ function encodePages(job: ConversionJob): string[] {
  * Returns the arguments with `-write` before the last one, a file, so that further operators can
  * follow.
  */
-export const writeNow = (args: readonly string[]): string[] => [
-  ...args.slice(0, -1),
-  '-write',
-  ...args.slice(-1),
-];
+export const writeNow = (args: readonly string[]): string[] => args.toSpliced(-1, 0, '-write');
 
-function encodePage(
-  job: ConversionJob,
-  page: DocumentPage,
-  at: number,
-  jpegArgs: readonly string[],
-): string[] {
+function encodePage(job: ConversionJob, page: DocumentPage, at: number): string[] {
   const { jpeg, png, fax, mask } = page;
   const colours = job.measured.sampledColours ? printColours(at) : printSampled(job, page, at);
   const opaque = mask ? writeMask(mask, at) : [];
-  if (!png) return [...opaque, ...colours, ...jpegArgs, `JPEG:${jpeg}`];
+  if (!png) return [...opaque, ...colours, ...encodeJpeg(job), `JPEG:${jpeg}`];
   const encoded = [
     '-depth',
     job.options.lossless && job.image.deep ? '16' : '8',
@@ -561,11 +521,8 @@ function resultPixels(job: ConversionJob): number {
  * is transparent. The brightness of a grey is exact.
  */
 function compressPng(level: number, filter: 1 | 5): string[] {
-  return [
-    '-intensity',
-    'Brightness',
-    ...define('png', { 'compression-level': level, 'compression-filter': filter }),
-  ];
+  const compression = define('png', { 'compression-level': level, 'compression-filter': filter });
+  return ['-intensity', 'Brightness', ...compression];
 }
 
 /**

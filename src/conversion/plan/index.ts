@@ -11,7 +11,7 @@ import * as decoding from './decode.ts';
 import { planDocument } from './document.ts';
 import { EDIT_STAGES } from './edits.ts';
 import * as encoding from './encode.ts';
-import { createJob, magickDecoder, toolsFor } from './job.ts';
+import { deriveAgain, magickDecoder, toolsFor } from './job.ts';
 import {
   DECODED_PNG,
   DECODED_RESULT,
@@ -51,11 +51,11 @@ import { addWatermark, explainWatermark } from './watermark.ts';
 
 /** Plans a conversion, as far as it is known. What tools measure can change it; see `measure/`. */
 export function plan(job: ConversionJob): Plan {
-  const document = planDocument(job);
+  const rules = Object.entries(NOTE_RULES).filter(([, applies]) => applies(job));
   return {
     steps: planCommands(job),
-    notes: NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note),
-    ...(document && { document }),
+    notes: rules.map(([note]) => note as Note),
+    document: planDocument(job),
   };
 }
 
@@ -73,7 +73,7 @@ export const planJob = (job: ConversionJob): PlannedJob => ({ ...job, plan: plan
 
 /** Plans a job again for its image after a repair. */
 export const planAnew = (job: ConversionJob, image: ImageInfo): PlannedJob =>
-  planJob(createJob(image, job.options, job.tools, job.suffix, { ...job.measured, image }));
+  planJob(deriveAgain(job, { image }));
 
 /** Plans to decode the image of a job to PNG, if ImageMagick cannot read it. */
 export const planDecoding = (job: ConversionJob): Step[] => (job.decoder ? planSteps(job.decoder, job) : []);
@@ -100,12 +100,7 @@ export function planTrial(compared: ConversionJob, quality: number): Step[] {
   const type = job.options.format as InputType;
   const coder = magickDecoder(type, job.tools.magick);
   const encoding = planAgain(job);
-  const read = [
-    `${coder ?? 'PNG'}:${coder ? job.output : DECODED_PNG}`,
-    '-depth',
-    '8',
-    `PAM:${DECODED_RESULT}`,
-  ];
+  const read = words(`${coder ?? 'PNG'}:${coder ? job.output : DECODED_PNG} -depth 8 PAM:${DECODED_RESULT}`);
   const steps: Step[] =
     encoding.tool === 'magick'
       ? [{ ...encoding, args: encodeAndDecode(encoding.args, coder as string) }]
@@ -131,17 +126,8 @@ export const planPaletteComparison = ({ output }: ConversionJob): Step => ({
   tool: 'magick',
   args: [
     ...limitThreads(),
-    `PNG:${FILE_TO_ENCODE}`,
-    '-depth',
-    '8',
-    '-write',
-    `PAM:${REFERENCE_FILE}`,
-    '-delete',
-    '0',
-    `PNG:${output}`,
-    '-depth',
-    '8',
-    `PAM:${DECODED_RESULT}`,
+    ...words(`PNG:${FILE_TO_ENCODE} -depth 8 -write PAM:${REFERENCE_FILE} -delete 0`),
+    ...words(`PNG:${output} -depth 8 PAM:${DECODED_RESULT}`),
   ],
 });
 
@@ -158,8 +144,10 @@ function planDecodingTo(job: ConversionJob, type: InputType): Step {
  * Plans to encode an image again. The commands of {@link plan} for another quality have stored it.
  */
 export function planAgain(job: ConversionJob): Step {
-  const last = job.programs.at(-1) as ToolName;
-  return last === 'magick' ? { tool: last, args: encodeArguments(job) } : (planSteps(last, job)[0] as Step);
+  const tool = job.programs.at(-1) as ToolName;
+  if (tool !== 'magick') return planSteps(tool, job)[0] as Step;
+  const stored = [...limitThreads(), `MIFF:${KEPT_FILE}`];
+  return { tool, args: [...stored, ...encoding.removeMetadata(job), ...encoding.encode(job)] };
 }
 
 const planSteps = (tool: ToolName, job: ConversionJob): Step[] =>
@@ -170,12 +158,9 @@ type Command = Omit<Step, 'tool'>;
 const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Command[]>> = {
   rsvg: (job) => (staysVector(job.options) ? rendering.renderPdf(job) : rendering.renderPng(job)),
   heif: ({ image }) => ({ args: [INPUT_FILE, DECODED_FILE], deflateLevel: encoding.temporaryLevel(image) }),
-  dwebp: (job) => ({
+  dwebp: ({ scaledDecoding }) => ({
     args: [
-      '-quiet',
-      INPUT_FILE,
-      '-resize',
-      ...(job.scaledDecoding?.requested.split('x') ?? []),
+      ...words(`-quiet ${INPUT_FILE} -resize ${scaledDecoding?.requested.replace('x', ' ')}`),
       DWEBP_THREADS,
       ...words(`-ppm -o ${SCALED_FILE}`),
     ],
@@ -266,11 +251,6 @@ export function explain(job: ConversionJob): string[] {
   ].flatMap((sentence) => sentence?.(job) ?? []);
 }
 
-/** Returns the arguments that encode the stored image again; see {@link KEPT_FILE}. */
-function encodeArguments(job: ConversionJob): string[] {
-  return [...limitThreads(), `MIFF:${KEPT_FILE}`, ...encoding.removeMetadata(job), ...encoding.encode(job)];
-}
-
 /** Limits the threads to processors that no other conversion uses. */
 function limitThreads(): string[] {
   return ['-limit', 'thread', THREADS];
@@ -293,31 +273,20 @@ function ignoreBmpSize({ image }: ConversionJob): string[] {
 }
 
 /** Notes that are known before the commands run, in a fixed order. */
-const NOTE_RULES: readonly {
-  readonly note: Note;
-  readonly applies: (job: ConversionJob) => boolean | undefined;
-}[] = [
-  {
-    note: 'first-frame-only',
-    applies: ({ image: { animation, hasIgnoredFrames, hasUncountedFrames }, options }) =>
-      hasIgnoredFrames || ((animation !== undefined || hasUncountedFrames) && !wantsAllFrames(options)),
-  },
-  {
-    note: 'first-page-only',
-    applies: ({ image, options, pages }) => pages.length < countPages(image) && !numberedPages(options),
-  },
-  { note: 'not-trimmed', applies: ({ measured }) => measured.areas?.includes(undefined) },
-  { note: 'truncated-input', applies: ({ image }) => image.truncated === true },
-  { note: 'colour-converted-to-srgb', applies: colours.convertsColour },
-  { note: 'hdr-removed', applies: ({ image, isTranscoded }) => image.gainMap && !isTranscoded },
-  { note: 'metadata-partly-kept', applies: encoding.losesCopyright },
-  { note: 'timing-changed', applies: changesTiming },
-  {
-    note: 'svg-features-ignored',
-    applies: ({ image, tools }) =>
-      image.hasUnsupportedFeatures || (image.hasNewFeatures && !tools.drawsNewFeatures),
-  },
-];
+const NOTE_RULES: Readonly<Partial<Record<Note, (job: ConversionJob) => boolean | undefined>>> = {
+  'first-frame-only': ({ image: { animation, hasIgnoredFrames, hasUncountedFrames }, options }) =>
+    hasIgnoredFrames || ((animation !== undefined || hasUncountedFrames) && !wantsAllFrames(options)),
+  'first-page-only': ({ image, options, pages }) =>
+    pages.length < countPages(image) && !numberedPages(options),
+  'not-trimmed': ({ measured }) => measured.areas?.includes(undefined),
+  'truncated-input': ({ image }) => image.truncated,
+  'colour-converted-to-srgb': colours.convertsColour,
+  'hdr-removed': ({ image, isTranscoded }) => image.gainMap && !isTranscoded,
+  'metadata-partly-kept': encoding.losesCopyright,
+  'timing-changed': changesTiming,
+  'svg-features-ignored': ({ image, tools }) =>
+    image.hasUnsupportedFeatures || (image.hasNewFeatures && !tools.drawsNewFeatures),
+};
 
 /** What the plans of several results are made of. */
 interface Branch {
@@ -400,8 +369,7 @@ function planBranches(branches: readonly Branch[], start: number): Together['par
 function writeCopy(parts: Together['parts'], isRead: boolean): Together['parts'] {
   const copy = isRead ? ['-clone', '0--1'] : [];
   const [last = []] = parts.slice(-1);
-  const write = [...last.slice(0, -1), '-write', ...last.slice(-1), '-delete', '0--1', ')'];
-  return [['(', ...copy], ...parts.slice(0, -1), write];
+  return [['(', ...copy], ...parts.slice(0, -1), [...encoding.writeNow(last), '-delete', '0--1', ')']];
 }
 
 /** Starts what the commands print with the suffixes of the results that it is about. */

@@ -82,6 +82,10 @@ export function createJob(
   };
 }
 
+/** Derives a job again, with what tools have found out since, and for other options. */
+export const deriveAgain = (job: ConversionJob, found: Measured, options = job.options): ConversionJob =>
+  createJob(job.image, options, job.tools, job.suffix, { ...job.measured, ...found });
+
 /**
  * Returns whether a JPEG becomes a JPEG XL from which its bytes can be restored: if this is wanted,
  * and nothing is asked for that changes the pixels or removes metadata. JPEG XL has no form for

@@ -6,7 +6,7 @@ import { isSameSize } from '../../images/image-info.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { AUTO_QUALITY } from '../../tables/options.ts';
 import { EXTERNAL_ENCODERS, encode, isLossless, writeNow } from './encode.ts';
-import { setsSize } from './size.ts';
+import { type Extent, setsSize } from './size.ts';
 import { KEPT_FILE, OUTPUT, SUFFIX, words } from './step.ts';
 import type { ConversionJob } from './types.ts';
 
@@ -28,10 +28,7 @@ const STRIP_PIXELS = 1_500_000;
 const STRIP_ROWS = 64;
 
 /** What {@link searchOf} depends on. */
-type SearchedJob = Pick<
-  ConversionJob,
-  'image' | 'options' | 'isTranscoded' | 'frameCount' | 'turnedSizes' | 'fittings'
->;
+type SearchedJob = Extent & Pick<ConversionJob, 'isTranscoded' | 'frameCount'>;
 
 /** Returns how the quality of a result is found; see {@link ConversionJob.search}. */
 export function searchOf(job: SearchedJob): ConversionJob['search'] {
@@ -45,12 +42,7 @@ export function searchOf(job: SearchedJob): ConversionJob['search'] {
 }
 
 /** Returns whether a result has the format and the size of its source. */
-export function isLikeSource({
-  image,
-  options,
-  turnedSizes: [size],
-  fittings: [fitting],
-}: Pick<ConversionJob, 'image' | 'options' | 'turnedSizes' | 'fittings'>): boolean {
+export function isLikeSource({ image, options, turnedSizes: [size], fittings: [fitting] }: Extent): boolean {
   const isSameFormat = (image.type as string) === options.format;
   const isSame = size && fitting ? isSameSize(size, fitting.result) : !setsSize(options);
   return isSameFormat && isSame;
@@ -123,15 +115,7 @@ export const ofStrips = (argument: string): string =>
 export function encodeAndDecode(encoding: readonly string[], coder: string): string[] {
   const [file = ''] = encoding.slice(-1);
   const written = file.slice(file.indexOf(':') + 1);
-  return [
-    ...writeNow(encoding),
-    '-delete',
-    '0--1',
-    `${coder}:${written}`,
-    '-depth',
-    '8',
-    `PAM:${DECODED_RESULT}`,
-  ];
+  return [...writeNow(encoding), ...words(`-delete 0--1 ${coder}:${written} -depth 8 PAM:${DECODED_RESULT}`)];
 }
 
 /**

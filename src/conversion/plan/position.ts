@@ -14,19 +14,6 @@ export interface Offset {
   readonly y: number;
 }
 
-const POINTS: Readonly<Record<Exclude<Position, Point>, FocalPoint>> = {
-  center: { x: 0.5, y: 0.5 },
-  top: { x: 0.5, y: 0 },
-  'right top': { x: 1, y: 0 },
-  right: { x: 1, y: 0.5 },
-  'right bottom': { x: 1, y: 1 },
-  bottom: { x: 0.5, y: 1 },
-  'left bottom': { x: 0, y: 1 },
-  left: { x: 0, y: 0.5 },
-  'left top': { x: 0, y: 0 },
-  attention: { x: 0.5, y: 0.5 }, // unless a point has been measured
-};
-
 /** Returns whether a position is a point in percent. */
 export const isPoint = (position: Position = 'center'): position is Point => position.endsWith('%');
 
@@ -34,11 +21,15 @@ export const isPoint = (position: Position = 'center'): position is Point => pos
 export const keptPoint = ({ options, measured }: Pick<ConversionJob, 'options' | 'measured'>): FocalPoint =>
   measured.point ?? pointOf(options.position);
 
-/** Returns the point of a position. */
+/** Returns the point of a position. That of `attention` is the centre, unless one is measured. */
 export function pointOf(position: Position = 'center'): FocalPoint {
-  if (!isPoint(position)) return POINTS[position];
-  const [x = 0, y = 0] = position.split(',').map((percent) => Number.parseFloat(percent) / 100);
-  return { x, y };
+  if (isPoint(position)) {
+    const [x = 0, y = 0] = position.split(',').map((percent) => Number.parseFloat(percent) / 100);
+    return { x, y };
+  }
+  const share = (start: string, end: string): number =>
+    position.includes(start) ? 0 : position.includes(end) ? 1 : 0.5;
+  return { x: share('left', 'right'), y: share('top', 'bottom') };
 }
 
 /**

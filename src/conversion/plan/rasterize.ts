@@ -7,7 +7,7 @@ import { type ImageInfo, invertOrientation, type Size, turnArea, turnSize } from
 import { hasSpace, layOutPage, MAX_PAGE_POINTS, type PageLayout } from './page.ts';
 import { cropOffset, keptPoint, padOffset } from './position.ts';
 import { drawingBox, drawnSides, renderedPages, shownArea, staysVector } from './size.ts';
-import { PAGE_STEM, type Step } from './step.ts';
+import { PAGE_STEM, type Step, words } from './step.ts';
 import {
   type ConversionJob,
   type ConvertOptions,
@@ -45,13 +45,10 @@ export function needsOwnSize(options: ConvertOptions): boolean {
   const { crop, trim, scale, fit, format } = options;
   const isCut =
     (crop ?? trim ?? scale) !== undefined || fit === 'cover' || (fit === 'contain' && format === 'pdf');
-  return isCut || (staysVector(options) && setsPage(options));
+  // Otherwise, the page is just that of the drawing, at one point for each pixel.
+  const setsPage = hasSpace(options) || options.dpi !== undefined;
+  return isCut || (staysVector(options) && setsPage);
 }
-
-/**
- * Returns whether the page of an SVG is not just that of its drawing, at one point for each pixel.
- */
-const setsPage = (options: ConvertOptions): boolean => hasSpace(options) || options.dpi !== undefined;
 
 /**
  * Plans to render an SVG again that came out larger than requested. librsvg rounds up, which
@@ -84,12 +81,8 @@ export function renderPdf(job: ConversionJob): Rendering {
   // librsvg paints one colour. A translucent one does not replace the requested background.
   const isOpaque = canvasColour?.startsWith('rgb(');
   const background = onColour(isOpaque ? canvasColour : (options.background ?? canvasColour));
-  const { rendersTo: _, ...rendering } = render(
-    image,
-    ['-f', 'pdf', ...points, ...pageArguments(job), ...background],
-    output,
-  );
-  return rendering;
+  const args = ['-f', 'pdf', ...points, ...pageArguments(job), ...background];
+  return { ...render(image, args, output), rendersTo: undefined };
 }
 
 function pageArguments(job: ConversionJob): string[] {
@@ -99,10 +92,8 @@ function pageArguments(job: ConversionJob): string[] {
   const { page } = layOutPage(result, undefined, options);
   if (page.width === result.width) return sizeArguments(job, fitInside(options));
   if (options.fit === 'fill') return sides(page);
-  return [
-    '-a',
-    ...sides(result.width > result.height ? { width: MAX_PAGE_POINTS } : { height: MAX_PAGE_POINTS }),
-  ];
+  const side = result.width > result.height ? { width: MAX_PAGE_POINTS } : { height: MAX_PAGE_POINTS };
+  return ['-a', ...sides(side)];
 }
 
 /**
@@ -111,9 +102,9 @@ function pageArguments(job: ConversionJob): string[] {
  */
 function render(image: ImageInfo, args: readonly string[], output: string): Rendering {
   // Drawings have large areas of one colour, which level 1 packs as fast as it copies them.
-  const level = output === RASTERIZED_FILE && { deflateLevel: 1 };
+  const deflateLevel = output === RASTERIZED_FILE ? 1 : undefined;
   const unlimited = image.hasLongText ? ['--unlimited'] : []; // the memory of the process is limited in any case
-  return { args: [...unlimited, ...args, '-o', output], stdin: INPUT_FILE, rendersTo: output, ...level };
+  return { args: [...unlimited, ...args, '-o', output], stdin: INPUT_FILE, rendersTo: output, deflateLevel };
 }
 
 /** @param inside arguments that fit the drawing inside the box */
@@ -152,14 +143,8 @@ function onPage(job: ConversionJob): string[] {
   const { page: paper, picture } = paperOf(drawnPage, options);
   const scale = picture.width / drawnPage.width;
   return [
-    '-w',
-    formatLength(drawn.width * scale),
-    '-h',
-    formatLength(drawn.height * scale),
-    '--page-width',
-    formatLength(paper.width),
-    '--page-height',
-    formatLength(paper.height),
+    ...words(`-w ${formatLength(drawn.width * scale)} -h ${formatLength(drawn.height * scale)}`),
+    ...words(`--page-width ${formatLength(paper.width)} --page-height ${formatLength(paper.height)}`),
     `--left=${formatLength(picture.x + drawn.x * scale)}`,
     `--top=${formatLength(picture.y + drawn.y * scale)}`,
   ];

@@ -25,6 +25,7 @@ import {
 import type { ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
 import { boxGeometry, isRenderedToFit, setsSize, shownArea } from './size.ts';
+import { words } from './step.ts';
 import { type ConversionJob, type Fitting, MAGICK_FEATURES, type Sentence } from './types.ts';
 
 /**
@@ -57,15 +58,10 @@ export function fitDecoded(job: ConversionJob): string[] {
   const row = crop({ ...filled, height: 1 }, { x: 0, y: whole.height - 1 });
   // -append copies all pixels once more, which takes 70 ms for 1.5 megapixels with ImageMagick 7.
   return [
-    '-extent',
-    formatGeometry(filled),
-    '+repage',
-    '-compose',
-    'Copy',
+    ...words(`-extent ${formatGeometry(filled)} +repage -compose Copy`),
     ...repeat(column, { ...whole, width: columns.repeated }, `+${whole.width}+0`),
     ...repeat(row, { ...filled, height: rows.repeated }, `+0+${whole.height}`),
-    '-compose',
-    'Over',
+    ...words('-compose Over'),
   ];
 }
 

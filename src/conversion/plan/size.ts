@@ -68,10 +68,7 @@ export function commonScale(image: ImageInfo, requested: readonly ConvertOptions
   return scales.every((scale) => scale?.x === first?.x && scale?.y === first?.y) ? first : undefined;
 }
 
-/**
- * Returns whether all frames are converted: by default if the output can be animated, and on
- * request as pages.
- */
+/** See {@link ConversionJob.keepsAllFrames}. */
 export const keepsAllFrames = (
   { animation }: Pick<ImageInfo, 'animation'>,
   options: Pick<ConvertOptions, 'format' | 'frames'>,
@@ -269,13 +266,10 @@ export function peakRasterSize({ image, options, measured }: Shown): Size {
  * @param size size of the image
  * @param box sides that are not given are infinite
  */
-export function drawnSides(size: Size, box: Size): Partial<Size> {
-  if (box.width / size.width <= box.height / size.height) {
-    const height = wholeNumber((size.height * box.width) / size.width);
-    return { width: box.width, ...(height && { height }) };
-  }
-  const width = wholeNumber((size.width * box.height) / size.height);
-  return { ...(width && { width }), height: box.height };
+export function drawnSides(size: Size, box: Size): Pick<ConvertOptions, 'width' | 'height'> {
+  if (box.width / size.width <= box.height / size.height)
+    return { width: box.width, height: wholeNumber((size.height * box.width) / size.width) };
+  return { width: wholeNumber((size.width * box.height) / size.height), height: box.height };
 }
 
 function wholeNumber(side: number): number | undefined {

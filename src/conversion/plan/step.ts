@@ -12,16 +12,16 @@ export interface Step {
   /** Arguments, with placeholders; see {@link completeStep}. */
   readonly args: readonly string[];
   /** File that the command reads on standard input. */
-  readonly stdin?: string;
+  readonly stdin?: string | undefined;
   /** File that gets the standard output of the command. */
-  readonly stdout?: string;
+  readonly stdout?: string | undefined;
   /** Level of zlib for the PNG that the command writes for the next one. */
-  readonly deflateLevel?: number;
+  readonly deflateLevel?: number | undefined;
   /**
    * PNG that the command renders. Its size is checked afterwards, because it was not reliably known
    * before.
    */
-  readonly rendersTo?: string;
+  readonly rendersTo?: string | undefined;
 }
 
 /** Values of the placeholders, known when a command runs. */
@@ -96,8 +96,8 @@ export function completeStep(step: Step, context: StepContext, suffix: string): 
   return {
     ...step,
     args,
-    ...(rendersTo && { rendersTo: nameFile(rendersTo, suffix) }),
-    ...(stdout && { stdout: nameFile(stdout, suffix) }),
+    rendersTo: rendersTo && nameFile(rendersTo, suffix),
+    stdout: stdout && nameFile(stdout, suffix),
   };
 }
 

@@ -195,7 +195,7 @@ export interface Plan {
   /** Notes that are known before the steps run. The output of the steps can add others. */
   readonly notes: readonly Note[];
   /** What becomes of the files that the steps write for the pages of a PDF. */
-  readonly document?: DocumentPlan;
+  readonly document?: DocumentPlan | undefined;
 }
 
 /** The options that determine a page. */
@@ -208,9 +208,9 @@ export interface DocumentPage {
   /** Without loss. It takes the place of {@link jpeg} if the picture has few colours. */
   readonly png?: string;
   /** Black and white, in Group 4. It takes the place of {@link png} if it is smaller. */
-  readonly fax?: string;
+  readonly fax?: string | undefined;
   /** Alpha as greys. It is used if the picture has transparency. */
-  readonly mask?: string;
+  readonly mask?: string | undefined;
   /** Pixels per inch. */
   readonly resolution?: Scale | undefined;
   /** What is done to the pixels on the page. */

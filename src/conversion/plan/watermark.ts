@@ -145,16 +145,10 @@ export function addWatermark(job: ConversionJob): string[] {
       ? ['-channel', 'A', '-evaluate', 'Multiply', String(watermarkOpacity / 100), '+channel']
       : [];
   const asColours = ['-set', 'colorspace', 'sRGB'];
-  const marks = layouts.flatMap(({ repetition }, at) => [
-    '(',
-    `PNG:${watermarkFile(at)}`,
-    ...asColours,
-    '-alpha',
-    'set',
-    ...fade,
-    ...repetition,
-    ')',
-  ]);
+  const marks = layouts.flatMap(({ repetition }, at) => {
+    const read = ['(', `PNG:${watermarkFile(at)}`, ...asColours, '-alpha', 'set'];
+    return [...read, ...fade, ...repetition, ')'];
+  });
   const indexes = new Map([...pictures.keys()].map((key, at) => [key, at]));
   const frames = pictureSizes(job).flatMap((picture, at) => {
     const which = indexes.get(formatGeometry(picture)) ?? 0;

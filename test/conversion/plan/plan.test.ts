@@ -579,7 +579,7 @@ describe('the plan', () => {
     const [convert, select] = steps({ colors: 64 });
     expect(convert?.args.at(-1)).to.equal('PNG:encode.png');
     const args = ['--speed', '4', '--floyd=0.5', '--output', '-', '64', '--', 'encode.png'];
-    expect(select).to.deep.equal({ tool: 'pngquant', args, stdout: 'image.png' });
+    expect(select).to.deep.include({ tool: 'pngquant', args, stdout: 'image.png' });
     expect(steps({ colors: 64, dither: false })[1]?.args).to.include('--nofs');
     expect(steps({})).to.have.length(1);
     expect(lines({ type: 'jpg' }, { format: 'png', colors: 64 })[0]).to.match(
