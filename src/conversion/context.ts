@@ -68,7 +68,7 @@ export interface ConversionInput {
   /** The image of a watermark for all its results. It is only read. */
   readonly watermark?: WatermarkFile | undefined;
   /** Client that sent the file. Without it, the conversion shares no process with others. */
-  readonly client?: string;
+  readonly client?: string | undefined;
   /**
    * Time in ms that the conversions of one request have taken, if they have one time limit. Each
    * adds its own.
@@ -113,7 +113,7 @@ export interface ConversionResult {
   /** Time of the conversion, in milliseconds. */
   readonly convertedMs: number;
   /** Quality that was used. Only set with `max_bytes` and `quality=auto`. */
-  readonly quality?: number;
+  readonly quality?: number | undefined;
   /** Whether djxl has restored the bytes of the source, a JPEG, from the result. */
   readonly isTranscoded?: boolean;
   /** See {@link Note}. Each occurs at most once, in a fixed order. */

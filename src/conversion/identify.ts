@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describeProfile } from '../images/colour/icc.ts';
 import { isTurnOver, waitForTurn } from '../images/containers/event-loop.ts';
 import { withReader } from '../images/containers/file.ts';
-import type { ImageInfo, Size } from '../images/image-info.ts';
+import type { ImageInfo } from '../images/image-info.ts';
 import { readRevealed } from '../images/revealed/read-revealed.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../tables/errors.ts';
 import { INPUTS, listLabels, OUTPUTS } from '../tables/formats.ts';
@@ -98,6 +98,7 @@ async function describeImage(
   const image = 'value' in inspected ? inspected.value : undefined;
   const resolved = wanted && image && resolveFormat(wanted.options, image);
   const accepted = 'value' in inspected ? await accept(inspected.value, source, resolved, deps) : inspected;
+  const job = 'value' in accepted ? accepted.value : undefined;
   const profile = image && (await withReader(path, (header) => describeProfile(header, image)));
   const revealed =
     reveal && image
@@ -106,7 +107,8 @@ async function describeImage(
   const { animation, pixels } = image ?? {};
   const transfer = image?.declaredColour?.transfer;
   const orientation = pixels?.orientation ?? image?.orientation ?? image?.pages?.[0]?.orientation ?? 1;
-  const { width = null, height = null } = (image && uprightSize(image, deps)) ?? {};
+  const upright = image && createJob(image, { format: 'png', ...DEFAULT_OPTIONS }, deps.tools);
+  const { width = null, height = null } = upright?.fittings[0]?.result ?? {};
   if (isTurnOver()) await waitForTurn();
   return {
     type,
@@ -125,12 +127,11 @@ async function describeImage(
     hdr: transfer && 'hdr' in transfer ? transfer.hdr : null,
     metadata: [...new Set(image?.metadata)],
     sha256,
-    convertible: 'value' in accepted,
+    convertible: job !== undefined,
     problem: 'error' in accepted ? accepted.error : null,
-    ...('value' in accepted && wanted && { conversion: expect(accepted.value) }),
-    ...('value' in accepted &&
-      wanted?.plan && { explanation: toJson(explainJob(accepted.value, sha256, deps)) }),
-    ...(revealed && 'value' in revealed && { revealed: revealed.value }),
+    conversion: job && wanted && expect(job),
+    explanation: job && wanted?.plan ? toJson(explainJob(job, sha256, deps)) : undefined,
+    revealed: revealed && 'value' in revealed ? revealed.value : undefined,
   };
 }
 
@@ -172,11 +173,6 @@ async function accept(
     attempts.push(made);
   }
   return attempts[0] as Attempt<PlannedJob>;
-}
-
-/** Returns the size of an image after its orientation is applied. */
-function uprightSize(image: ImageInfo, { tools }: IdentifyDeps): Size | undefined {
-  return createJob(image, { format: 'png', ...DEFAULT_OPTIONS }, tools).fittings[0]?.result;
 }
 
 /**

@@ -24,9 +24,9 @@ interface CanonicalPlan {
    * Set if later steps depend on what the first ones show or on the size of the result, so that the
    * steps alone do not determine it.
    */
-  readonly options?: ConversionJob['options'];
+  readonly options: ConversionJob['options'] | undefined;
   /** What becomes of the files that the steps write for the pages of a PDF. */
-  readonly document?: Plan['document'];
+  readonly document: Plan['document'];
 }
 
 /** What the placeholders of a plan stand for in its conversion key. */
@@ -38,7 +38,6 @@ const CANONICAL = { threads: 1, srgbProfile: 'srgb.icc' };
  */
 export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalPlan {
   const { image, options, plan } = job;
-  const { document } = plan;
   const first = measuringSteps(job, CANONICAL);
   const steps = [...first, ...plan.steps.map((step) => completeStep(step, CANONICAL, ''))];
   const isOpen =
@@ -46,7 +45,7 @@ export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalP
     image.incomplete === true ||
     (job.search ?? options.candidates ?? options.watermark) !== undefined;
   const versions = versionsOf(steps, job, toolchain);
-  return { steps, versions, ...(isOpen && { options }), ...(document && { document }) };
+  return { steps, versions, options: isOpen ? options : undefined, document: plan.document };
 }
 
 function versionsOf(

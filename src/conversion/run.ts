@@ -18,7 +18,7 @@ import {
   planTogether,
   selectPrinted,
 } from './plan/index.ts';
-import { createJob } from './plan/job.ts';
+import { deriveAgain } from './plan/job.ts';
 import type { Step } from './plan/step.ts';
 import type { ConversionJob, ConvertOptions, PlannedJob } from './plan/types.ts';
 import { type Attempt, attemptEach, valuesOf } from './request/targets.ts';
@@ -85,16 +85,14 @@ async function encodeSmallest(
   running: RunningConversion,
   shared?: Output,
 ): Promise<Encoded> {
-  const { image, options, tools, suffix, measured } = job;
+  const { options } = job;
   const first = await encode(job, running, shared);
   const { candidates = [] } = options;
   let kept: Encoded = first;
   for (const other of otherCandidates(candidates, first, palettesOf(job, first))) {
     const quality = OUTPUTS[other.format].quality ? first.quality : undefined;
-    const next = createJob(image, { ...options, ...other, candidates: undefined }, tools, suffix, {
-      ...measured,
-      ...(quality && { rival: { quality, bytes: kept.bytes } }),
-    });
+    const rival = quality ? { quality, bytes: kept.bytes } : undefined;
+    const next = deriveAgain(job, { rival }, { ...options, ...other, candidates: undefined });
     const isPalette = other.colors !== undefined;
     const attempt = isPalette ? encodePalette(next, running) : encodeOrRepair(planJob(next), running);
     const result = await attempt.catch((error) => {

@@ -169,7 +169,7 @@ export function resolveFormat(
   const choice = holding.length > 0 ? Object.fromEntries(holding) : accepted;
   const [format = options.format, ...others] = suitableFormats(choice, image, options);
   const isChosen = smallest && (others.length > 0 || canHavePalette(format));
-  return { ...options, format, ...(isChosen && { candidates: [format, ...others] }) };
+  return { ...options, format, candidates: isChosen ? [format, ...others] : undefined };
 }
 
 /**

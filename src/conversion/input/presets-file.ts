@@ -120,10 +120,7 @@ function checkPresets(
     const fields = toTextFields(named.data);
     if (variants) fields.push([VARIANTS_FIELD, JSON.stringify(variants)]);
     if (presets.has(name)) return [{ path, message: `another preset is named ${name}.` }];
-    presets.set(name, {
-      fields,
-      ...(watermark !== undefined && { watermarkPath: resolve(folder, watermark) }),
-    });
+    presets.set(name, { fields, watermarkPath: watermark && resolve(folder, watermark) });
     try {
       check(fields);
       return [];

@@ -5,8 +5,8 @@
 
 import type { RunningConversion } from '../context.ts';
 import { admitTogether, checkLimits } from '../limits/admit.ts';
-import { createJob } from '../plan/job.ts';
-import type { ConversionJob, Measured, PlannedJob } from '../plan/types.ts';
+import { deriveAgain } from '../plan/job.ts';
+import type { ConversionJob, PlannedJob } from '../plan/types.ts';
 import { admitResult, planAdmitted } from '../plan-result.ts';
 import { type Attempt, attemptEach, valuesOf } from '../request/targets.ts';
 import { withRepair } from '../steps/run-steps.ts';
@@ -53,7 +53,7 @@ async function measureEach<T>(
     const commands = JSON.stringify(measuring.plan.steps);
     const value = found.has(commands) ? (found.get(commands) as T) : await row.find(measuring, running, all);
     found.set(commands, value);
-    return learn(job, row.read(value, job, measuring, running));
+    return deriveAgain(job, row.read(value, job, measuring, running));
   };
   return isOfResult
     ? attemptEach(jobs, running, (job) => withRepair(job, running, measureOne))
@@ -62,7 +62,7 @@ async function measureEach<T>(
 
 /** Makes the watermark of each result. An error of the watermark is that of all results. */
 const measureWatermarks = (jobs: Jobs, running: RunningConversion): Promise<Jobs> =>
-  eachValue(jobs, async (job) => learn(job, { watermarks: await makeWatermarks(job, running) }));
+  eachValue(jobs, async (job) => deriveAgain(job, { watermarks: await makeWatermarks(job, running) }));
 
 /** Does work for each result that has not failed. The first error is that of all. */
 async function eachValue(jobs: Jobs, work: (job: ConversionJob) => Promise<ConversionJob>): Promise<Jobs> {
@@ -73,7 +73,3 @@ async function eachValue(jobs: Jobs, work: (job: ConversionJob) => Promise<Conve
 }
 
 const isPlanned = (job: ConversionJob): job is PlannedJob => 'plan' in job;
-
-/** Derives the job again, with what was found. */
-const learn = ({ image, options, tools, suffix, measured }: ConversionJob, found: Measured): ConversionJob =>
-  createJob(image, options, tools, suffix, { ...measured, ...found });

@@ -69,13 +69,7 @@ async function makeWatermark(box: WatermarkBox, target: string, picture: Running
   const files = workFiles(folder);
   await files.mkdir(folder, { mode: 0o700 });
   await copyFile(path, join(folder, INPUT_FILE), constants.COPYFILE_FICLONE);
-  const source: ConversionInput = {
-    folder,
-    type,
-    sha256,
-    label: WATERMARK_LABEL,
-    ...(client !== undefined && { client }),
-  };
+  const source: ConversionInput = { folder, type, sha256, label: WATERMARK_LABEL, client };
   await using own = ownInput(source, MAX_WATERMARK.bytes);
   const options: ConvertOptions = {
     format: 'png',

@@ -29,7 +29,7 @@ import { parseVariants, splitPages, VARIANTS_FIELD, withOverrides } from './vari
 export interface Preset {
   readonly fields: readonly TextField[];
   /** Absolute path of the image of its watermark. */
-  readonly watermarkPath?: string;
+  readonly watermarkPath?: string | undefined;
   /** The image of its watermark, once it is checked. */
   readonly watermark?: WatermarkFile;
 }
@@ -367,20 +367,17 @@ function toOptions(
     throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
   }
   const requested = output_format ?? other ?? DEFAULT_FORMAT;
-  const format = toOutputType(requested);
+  const format = OUTPUT_NAMES.get(requested); // undefined if `Accept` determines it
   const options: ConvertOptions = {
     ...rest,
     format: format ?? DEFAULT_FORMAT,
-    ...(!format && { accepted: acceptedFormats(accept, outputs, rest) }),
+    accepted: format ? undefined : acceptedFormats(accept, outputs, rest),
     ...(requested === SMALLEST && { smallest: true, quality: 'auto' as const }),
   };
   const conflict = findConflict(options, outputs);
   if (conflict) throw serviceError('FIELD_INVALID', ...conflict);
   return options;
 }
-
-/** Returns the format; undefined if `Accept` determines it. */
-const toOutputType = (requested: string): OutputType | undefined => OUTPUT_NAMES.get(requested);
 
 /**
  * Returns the value of `metadata` that `strip_metadata` means.

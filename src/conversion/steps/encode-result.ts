@@ -22,7 +22,7 @@ import { explainByDisk } from '../output/tool-errors.ts';
 import { parseSampled } from '../plan/document.ts';
 import { iconSize, isLossless, numericQuality } from '../plan/encode.ts';
 import { planAgain, planJob, planTrial } from '../plan/index.ts';
-import { createJob } from '../plan/job.ts';
+import { deriveAgain } from '../plan/job.ts';
 import {
   countEncodings,
   countTrials,
@@ -59,8 +59,7 @@ export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs'
 async function encodeFewColours(job: ConversionJob, printed: string, running: RunningConversion) {
   const sampledColours = parseSampled(job, printed);
   if (!sampledColours) return undefined;
-  const { image, options, tools, suffix, measured } = job;
-  const exact = planJob(createJob(image, options, tools, suffix, { ...measured, sampledColours }));
+  const exact = planJob(deriveAgain(job, { sampledColours }));
   const { stdout } = await runSteps(exact.plan.steps, exact, running);
   return { job: exact, stdout };
 }
@@ -93,41 +92,37 @@ export async function encode(job: PlannedJob, running: RunningConversion, shared
     return checkOrExplain(exact?.job ?? attempt, printed.stdout, source);
   };
   const from = found?.quality ?? given;
-  const result: CheckedResult & { readonly quality?: number } =
+  const result: CheckedResult & Pick<Converted, 'quality'> =
     found || Number.isFinite(limit)
       ? await encodeWithin(limit, from, encodeAt, found)
-      : { ...(await encodeAt(from)), ...(job.search && { quality: from }) };
-  if (options.maxBytes !== undefined && result.bytes > options.maxBytes) {
+      : { ...(await encodeAt(from)), quality: job.search && from };
+  const { format, maxBytes } = options;
+  if (maxBytes !== undefined && result.bytes > maxBytes) {
     await rm(result.path, { force: true });
-    throw serviceError(
-      'BYTES_UNREACHABLE',
-      source.label,
-      options.maxBytes,
-      result.bytes,
-      result.quality ?? from,
-    );
+    const { bytes, quality = from } = result;
+    throw serviceError('BYTES_UNREACHABLE', source.label, maxBytes, bytes, quality);
   }
-  const shown = await inspectResult(result.path, options.format);
+  const shown = await inspectResult(result.path, format);
   const keepsBytes = job.isTranscoded || job.isEmbedded;
   const kept = keepsBytes || keptMetadata(image, shown, options);
   const withMetadata =
     keepsBytes && options.metadata === 'all'
       ? { path: join(source.folder, INPUT_FILE), type: image.type }
       : shown && { path: result.path, type: shown.type };
-  const { format } = options;
   const { width, height } = format === 'ico' ? iconSize(job) : (shown ?? {});
   return {
     ...result,
-    ...(hasAutoQuality(options) && { quality: result.quality ?? given }),
+    quality: result.quality ?? (hasAutoQuality(options) ? given : undefined),
     format,
     width,
     height,
-    ...(job.isTranscoded && { isTranscoded: true }),
+    isTranscoded: job.isTranscoded,
     notes: collectNotes(plan.notes, printed, {
       kept,
       others: qualityNotes(job, running, { ...result, from }, found),
     }),
-    ...(found && { hasFewColours: found.hasFewColours, looksSame: found.looksSame }),
+    hasFewColours: found?.hasFewColours,
+    looksSame: found?.looksSame,
     ...(await compareRevealed(image, withMetadata, options)),
   };
 }
@@ -140,8 +135,8 @@ const checkOrExplain = (job: PlannedJob, stdout: string, source: ConversionInput
 
 /** A result, and what the comparison has shown of its image. */
 export interface Encoded extends Converted {
-  readonly hasFewColours?: boolean;
-  readonly looksSame?: boolean;
+  readonly hasFewColours?: boolean | undefined;
+  readonly looksSame?: boolean | undefined;
 }
 
 /** Returns whether the quality of a result was selected. */
@@ -213,7 +208,7 @@ const isLikeFile = (job: ConversionJob, { source: { type } }: RunningConversion)
 function qualityNotes(
   job: ConversionJob,
   running: RunningConversion,
-  { bytes, quality, from }: CheckedResult & { readonly quality?: number; readonly from: number },
+  { bytes, quality, from }: CheckedResult & Pick<Converted, 'quality'> & { readonly from: number },
   found: FoundQuality | undefined,
 ): Note[] {
   const { sourceBytes } = running;

@@ -80,7 +80,6 @@ export async function runStep(
   const { image, options, suffix } = job;
   const step = completeStep(given, conversion, suffix);
   const { tool, args, stdin, stdout, rendersTo, deflateLevel } = step;
-  const { env } = TOOLS[tool];
   source.onCommand?.(step);
   if (isTurnOver()) await waitForTurn(); // completing 100 000 arguments takes 20 ms, and sending them as long
   const isSvg = tool === 'rsvg';
@@ -101,11 +100,11 @@ export async function runStep(
     outputs: outputsOf(step, job),
     maxBytes,
     maxNames: MAX_NAMES + 2 * (image.animation?.delaysMs.length ?? countPages(image)),
-    ...(stdin !== undefined && { stdin: movedInput(folder) }),
-    ...(stdout !== undefined && { stdout }),
-    ...(env && { env }),
-    ...(deflateLevel !== undefined && { deflateLevel }),
-    ...(isSvg && { memoryBytes: SVG_MAX_MEMORY }),
+    stdin: stdin && movedInput(folder),
+    stdout,
+    env: TOOLS[tool].env,
+    deflateLevel,
+    memoryBytes: isSvg ? SVG_MAX_MEMORY : undefined,
   }).catch(async (error) => {
     throw await explainByDisk(translateToolError(error, tool, source, limit, options.format), source);
   });
