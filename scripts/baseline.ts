@@ -8,10 +8,8 @@
  * `git diff` on the baseline.
  */
 import { spawnSync } from 'node:child_process';
-import { pino } from 'pino';
 import { runProgram } from '../src/cli/program.ts';
-import { createConversionEngine } from '../src/conversion/engine.ts';
-import { loadConfig } from '../src/tables/config.ts';
+import { startEngine } from './engine.ts';
 
 const root = new URL('..', import.meta.url).pathname;
 process.chdir(root);
@@ -22,7 +20,7 @@ const THIS_MACHINE_ONLY = process.argv.includes('--here');
  */
 const NO_DEBIAN_13 = 75;
 
-const engine = await createConversionEngine(loadConfig(process.env), pino({ level: 'error' }));
+const engine = await startEngine('error');
 const major = engine.toolchain.magick?.major;
 await engine.close();
 const file = `fixtures/baseline/imagemagick-${major}.json`;

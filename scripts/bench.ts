@@ -8,10 +8,7 @@ import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pino } from 'pino';
 import sharpModule from 'sharp';
-import { createConversionEngine } from '../src/conversion/engine.ts';
-import { loadConfig } from '../src/tables/config.ts';
 import { chart } from './bench/chart.ts';
 import { commandLineMs, type Tools } from './bench/command-line.ts';
 import { compareFolder } from './bench/folder.ts';
@@ -22,6 +19,7 @@ import { type Row, table } from './bench/report.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
 import { summary } from './bench/summary.ts';
 import { sweep } from './bench/sweep.ts';
+import { startEngine } from './engine.ts';
 import { type ServerProcess, startServerProcess } from './processes/start.ts';
 
 const { values: flags } = parseArgs({
@@ -176,9 +174,8 @@ async function compare(
 
 /** Finds the tools that the service would use. */
 async function findTools(): Promise<Tools & { readonly versions: string }> {
-  const config = loadConfig({ PATH: process.env.PATH, TEMP_DIR: folder, SANDBOX: 'off', CONCURRENCY: '1' });
-  const engine = await createConversionEngine(config, pino({ level: 'error' }));
-  await engine.close();
+  const settings = { PATH: process.env.PATH, TEMP_DIR: folder, SANDBOX: 'off', CONCURRENCY: '1' };
+  await using engine = await startEngine('error', settings);
   const { magick, rsvg } = engine.toolchain;
   if (!magick || !rsvg) throw new Error('ImageMagick or librsvg is missing');
   const versions = `ImageMagick ${magick.version}, librsvg ${rsvg.version}`;

@@ -7,10 +7,8 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { pino } from 'pino';
-import { createConversionEngine } from '../src/conversion/engine.ts';
-import { loadConfig } from '../src/tables/config.ts';
 import { typeOf } from '../test/helpers/engine.ts';
+import { startEngine } from './engine.ts';
 import { convertFile } from './fidelity/convert-file.ts';
 import { judge, type Verdict } from './fidelity/judge.ts';
 import { disagreement, REFERENCE_EXTENSION, referencesFor } from './fidelity/reference.ts';
@@ -21,30 +19,26 @@ if (!folder) {
   console.error('usage: npm run fidelity -- FOLDER');
   process.exit(2);
 }
-const engine = await createConversionEngine(loadConfig(process.env), pino({ level: 'warn' }));
-try {
-  const verdicts: Verdict[] = [];
-  const disagreements: string[] = [];
-  const names = (await readdir(folder)).sort();
-  for (const name of names) {
-    if (name.endsWith(REFERENCE_EXTENSION) && names.includes(name.slice(0, -REFERENCE_EXTENSION.length)))
-      continue;
-    const bytes = await readFile(join(resolve(folder), name));
-    const type = await typeOf(bytes);
-    if (!type) continue;
-    const source = { name, bytes, type };
-    const attempts = await convertFile(engine, source);
-    const references = await referencesFor(source, join(resolve(folder), name));
-    const doubt = disagreement(references);
-    if (doubt) disagreements.push(`${name}: ${doubt}`);
-    verdicts.push(...(await Promise.all(attempts.map((attempt) => judge(source, references, attempt)))));
-    process.stderr.write('.');
-  }
-  process.stderr.write('\n');
-  const { text, differences } = report(verdicts, engine.toolchain.magick?.version ?? 'none');
-  if (disagreements.length > 0) console.log(`The decoders disagree:\n${disagreements.join('\n')}\n`);
-  console.log(text);
-  process.exitCode = differences > 0 ? 1 : 0;
-} finally {
-  await engine.close();
+await using engine = await startEngine('warn');
+const verdicts: Verdict[] = [];
+const disagreements: string[] = [];
+const names = (await readdir(folder)).sort();
+for (const name of names) {
+  if (name.endsWith(REFERENCE_EXTENSION) && names.includes(name.slice(0, -REFERENCE_EXTENSION.length)))
+    continue;
+  const bytes = await readFile(join(resolve(folder), name));
+  const type = await typeOf(bytes);
+  if (!type) continue;
+  const source = { name, bytes, type };
+  const attempts = await convertFile(engine, source);
+  const references = await referencesFor(source, join(resolve(folder), name));
+  const doubt = disagreement(references);
+  if (doubt) disagreements.push(`${name}: ${doubt}`);
+  verdicts.push(...(await Promise.all(attempts.map((attempt) => judge(source, references, attempt)))));
+  process.stderr.write('.');
 }
+process.stderr.write('\n');
+const { text, differences } = report(verdicts, engine.toolchain.magick?.version ?? 'none');
+if (disagreements.length > 0) console.log(`The decoders disagree:\n${disagreements.join('\n')}\n`);
+console.log(text);
+process.exitCode = differences > 0 ? 1 : 0;

@@ -10,10 +10,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pLimit from 'p-limit';
-import { pino } from 'pino';
-import { createConversionEngine } from '../src/conversion/engine.ts';
-import { loadConfig } from '../src/tables/config.ts';
 import type { InputType } from '../src/tables/formats.ts';
+import { startEngine } from './engine.ts';
 import { check, KINDS, loadSource, type Outcome, type Source } from './fuzz/check.ts';
 import { mutate } from './fuzz/mutate.ts';
 import { seeded } from './stress/random.ts';
@@ -35,7 +33,7 @@ if (!folder) {
 const LANES = 2;
 
 const count = Number(values.count);
-const engine = await createConversionEngine(loadConfig(process.env), pino({ level: 'fatal' }));
+await using engine = await startEngine('fatal');
 const { below } = seeded(Number(values.seed));
 const outcomes = new Map<InputType, Outcome[]>();
 let stopped = false;
@@ -64,26 +62,22 @@ function save(label: string, finding: string, bytes: Buffer): void {
   console.log(`${label}: ${finding}`);
 }
 
-try {
-  const sources = new Map<InputType, Source[]>();
-  for (const name of readdirSync(folder).sort()) {
-    const source = await loadSource(engine, name, readFileSync(join(folder, name)));
-    if (source) sources.set(source.type, [...(sources.get(source.type) ?? []), source]);
-  }
-  for (const type of sources.keys()) outcomes.set(type, []);
-  const started = performance.now();
-  await fuzz(sources);
-  const seconds = (performance.now() - started) / 1000;
-  for (const [type, all] of outcomes) console.log(`${type}: ${formatCounts(all, sources.get(type) ?? [])}`);
-  const all = [...outcomes.values()].flat();
-  const findings = all.filter(({ finding }) => finding).length;
-  const { version } = engine.toolchain.magick ?? { version: 'none' };
-  const rate = (all.length / seconds).toFixed(1);
-  console.log(`ImageMagick ${version}: ${all.length} copies, ${findings} findings, ${rate} copies a second`);
-  process.exitCode = findings > 0 ? 1 : 0;
-} finally {
-  await engine.close();
+const sources = new Map<InputType, Source[]>();
+for (const name of readdirSync(folder).sort()) {
+  const source = await loadSource(engine, name, readFileSync(join(folder, name)));
+  if (source) sources.set(source.type, [...(sources.get(source.type) ?? []), source]);
 }
+for (const type of sources.keys()) outcomes.set(type, []);
+const started = performance.now();
+await fuzz(sources);
+const seconds = (performance.now() - started) / 1000;
+for (const [type, all] of outcomes) console.log(`${type}: ${formatCounts(all, sources.get(type) ?? [])}`);
+const all = [...outcomes.values()].flat();
+const findings = all.filter(({ finding }) => finding).length;
+const { version } = engine.toolchain.magick ?? { version: 'none' };
+const rate = (all.length / seconds).toFixed(1);
+console.log(`ImageMagick ${version}: ${all.length} copies, ${findings} findings, ${rate} copies a second`);
+process.exitCode = findings > 0 ? 1 : 0;
 
 /** Formats how many outcomes of each kind there are, and how many files they come from. */
 function formatCounts(outcomes: readonly Outcome[], from: readonly Source[]): string {

@@ -12,13 +12,11 @@
 import { existsSync, mkdirSync, mkdtempDisposableSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
-import { createConversionEngine } from '../src/conversion/engine.ts';
 import type { ConvertOptions } from '../src/conversion/plan/types.ts';
-import { loadConfig } from '../src/tables/config.ts';
 import { TOOLS } from '../src/tables/tools.ts';
 import { convertWith, typeOf } from '../test/helpers/engine.ts';
 import { writeScript } from '../test/helpers/util.ts';
+import { startEngine } from './engine.ts';
 
 /** The programs of the tools, which Debian installs in /usr/bin. */
 const PROGRAMS = Object.values(TOOLS).flatMap(({ programs }) => programs);
@@ -73,8 +71,7 @@ async function makeTracedTools(): Promise<void> {
 async function convertEverything(folders: readonly string[]): Promise<void> {
   const settings = { PATH: tracedTools, TEMP_DIR: join(folder, 'work'), SANDBOX: 'off', CONCURRENCY: '1' };
   const extras = { EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all', CONVERT_TIMEOUT_MS: '120000' };
-  const config = loadConfig({ ...settings, ...extras });
-  const engine = await createConversionEngine(config, pino({ level: 'fatal' }, pino.destination(2)));
+  await using engine = await startEngine('fatal', { ...settings, ...extras });
   for (const path of folders.flatMap((from) => readdirSync(from).map((name) => join(from, name)))) {
     const bytes = readFileSync(path);
     const type = path.endsWith('.json') ? undefined : await typeOf(bytes);
@@ -86,7 +83,6 @@ async function convertEverything(folders: readonly string[]): Promise<void> {
         await convertWith(engine, input, { format, ...options }, async () => {}).catch(() => {});
       }
   }
-  await engine.close();
 }
 
 /** Counts the calls in all traces by name and recorded arguments. */

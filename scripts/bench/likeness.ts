@@ -6,14 +6,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hitchhikersSSIM } from '@blazediff/ssim/hitchhikers-ssim';
-import { pino } from 'pino';
-import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { decode, openRaster } from '../../src/regress/image/codec.ts';
 import { measureDifference } from '../../src/regress/image/difference.ts';
 import { compositeOver, type Raster } from '../../src/regress/image/image.ts';
-import { loadConfig } from '../../src/tables/config.ts';
 import type { OutputType } from '../../src/tables/formats.ts';
 import { convertWith, type EngineInput, typeOf } from '../../test/helpers/engine.ts';
+import { startEngine } from '../engine.ts';
 import { cpuMsOf } from '../processes/usage.ts';
 import { markdownTable } from '../statistics.ts';
 import { QUALITY } from './settings.ts';
@@ -51,26 +50,21 @@ interface Pair {
 
 /** Compares all images of a folder. Returns a report in Markdown. */
 export async function compareLikeness(folder: string, only: string): Promise<string> {
-  const config = loadConfig({ ...process.env, EXTRA_OUTPUTS: 'avif,jxl' });
-  const engine = await createConversionEngine(config, pino({ level: 'error' }));
-  try {
-    const pairs: Pair[] = [];
-    for (const name of readdirSync(folder).sort()) {
-      const bytes = readFileSync(join(folder, name));
-      const type = await typeOf(bytes);
-      if (!type || type === 'svg') continue;
-      for (const format of Object.keys(FORMATS) as OutputType[]) {
-        if (!`${name} → ${format}`.match(only)) continue;
-        const pair = await comparePair(engine, { type, bytes }, name, format).catch(() => undefined);
-        if (!pair) continue;
-        pairs.push(pair);
-        process.stderr.write(`${cells(pair).join('  ')}\n`);
-      }
+  await using engine = await startEngine('error', { ...process.env, EXTRA_OUTPUTS: 'avif,jxl' });
+  const pairs: Pair[] = [];
+  for (const name of readdirSync(folder).sort()) {
+    const bytes = readFileSync(join(folder, name));
+    const type = await typeOf(bytes);
+    if (!type || type === 'svg') continue;
+    for (const format of Object.keys(FORMATS) as OutputType[]) {
+      if (!`${name} → ${format}`.match(only)) continue;
+      const pair = await comparePair(engine, { type, bytes }, name, format).catch(() => undefined);
+      if (!pair) continue;
+      pairs.push(pair);
+      process.stderr.write(`${cells(pair).join('  ')}\n`);
     }
-    return report(pairs);
-  } finally {
-    await engine.close();
   }
+  return report(pairs);
 }
 
 async function comparePair(

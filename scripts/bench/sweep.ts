@@ -4,12 +4,11 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import sharp from 'sharp';
-import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
-import { loadConfig } from '../../src/tables/config.ts';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { OutputType } from '../../src/tables/formats.ts';
 import { convertWith, type EngineInput, typeOf } from '../../test/helpers/engine.ts';
+import { startEngine } from '../engine.ts';
 import { cpuMsOf } from '../processes/usage.ts';
 import { markdownTable, median } from '../statistics.ts';
 import { QUALITY, withSharp } from './settings.ts';
@@ -46,18 +45,14 @@ interface Pair {
 export async function sweep(folder: string, rounds: number, only: string): Promise<string> {
   sharp.concurrency(1);
   sharp.cache(false);
-  const engine = await createConversionEngine(loadConfig(process.env), pino({ level: 'error' }));
-  try {
-    const pairs: Pair[] = [];
-    for (const name of readdirSync(folder).sort())
-      for (const pair of await measureFile(engine, join(folder, name), name, rounds, only)) {
-        pairs.push(pair);
-        process.stderr.write(`${cells(pair).join('  ')}\n`);
-      }
-    return report(pairs);
-  } finally {
-    await engine.close();
-  }
+  await using engine = await startEngine('error');
+  const pairs: Pair[] = [];
+  for (const name of readdirSync(folder).sort())
+    for (const pair of await measureFile(engine, join(folder, name), name, rounds, only)) {
+      pairs.push(pair);
+      process.stderr.write(`${cells(pair).join('  ')}\n`);
+    }
+  return report(pairs);
 }
 
 async function measureFile(

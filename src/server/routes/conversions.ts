@@ -23,6 +23,7 @@ import {
   type Presets,
   skipsErrors,
 } from '../../conversion/request/forms.ts';
+import { onlyResult } from '../../conversion/request/targets.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { mapInTurns } from '../../images/containers/event-loop.ts';
 import type { Config } from '../../tables/config.ts';
@@ -102,7 +103,7 @@ export function convertRoute(deps: ConvertRouteDeps): RequestHandler {
 
 /** Creates the handler of `POST /batch`, which converts many images and sends one ZIP archive. */
 export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
-  const { config, presets, convert, convertVariants } = deps;
+  const { config, presets } = deps;
   const rules = {
     fileField: 'files',
     maxFiles: config.MAX_BATCH_FILES,
@@ -111,86 +112,77 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
     skipInvalid: (fields: readonly TextField[]) => skipsErrors(fields, presets),
   };
   return formRoute(deps, rules, async (form, res) => {
-    const { files, client, disk, signal } = form;
-    const watermark = watermarkOf(form);
-    const { options, variants, onError, combination } = form.options;
+    const { options, variants, combination } = form.options;
     if (combination) return sendCombined(form, combination, deps, res);
-    const received = files.filter(isReceived);
-    const types = [...new Set(received.map(({ type }) => type))];
     varyByFormat(res, options, variants);
-    setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
-    const sources = received.map((file) => ({ ...file, watermark, disk, client }));
-    const convertFile: ConvertBatchFile = async (source, stop, group) =>
-      variants.length > 0
-        ? convertVariants(source, variants, onError, stop, group)
-        : [{ converted: await convert(source, options, stop, group) }];
-    const all = (await convertBatch(sources, convertFile, onError, signal)).values();
-    const outcomes = files.map((file) =>
-      isReceived(file) ? (all.next().value as readonly ConversionOutcome[]) : [{ error: file.error }],
-    );
-    await sendAll(form, outcomes, res);
+    await sendAll(form, await convertFiles(form, form.files, deps, res), res);
   });
+}
+
+/**
+ * Converts the files of a request, in this order, with frames of one size if they become one
+ * animation. Returns the outcomes of each file.
+ */
+async function convertFiles(
+  form: ReceivedForm<FormOptions>,
+  files: ReceivedBody['files'],
+  { convertVariants }: ConvertRouteDeps,
+  res: Response,
+): Promise<(readonly ConversionOutcome[])[]> {
+  const { client, disk, signal } = form;
+  const { options, variants, onError, combination } = form.options;
+  const watermark = watermarkOf(form);
+  const received = files.filter(isReceived);
+  const types = [...new Set(received.map(({ type }) => type))];
+  setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
+  const sources = received.map((file) => ({ ...file, watermark, disk, client }));
+  const results = variants.length > 0 ? variants : onlyResult(options);
+  const convertTo =
+    (wanted: readonly Variant[]): ConvertBatchFile =>
+    (source, stop, group) =>
+      convertVariants(source, wanted, onError, stop, group);
+  const toFrames = (wanted: ConvertOptions): ConvertBatchFile =>
+    convertTo(results.map(({ name, options: { pages } }) => ({ name, options: { ...wanted, pages } })));
+  const all =
+    combination && combinesFrames(combination.format)
+      ? await convertFrames(sources, options, toFrames, onError, signal)
+      : await convertBatch(sources, convertTo(results), onError, signal);
+  const outcomes = all.values();
+  return files.map((file) =>
+    isReceived(file) ? (outcomes.next().value as readonly ConversionOutcome[]) : [{ error: file.error }],
+  );
 }
 
 /** Converts the files of a request, and sends all results as one file. */
 async function sendCombined(
   form: ReceivedForm<FormOptions>,
   { order, name, ...combination }: NonNullable<FormOptions['combination']>,
-  { convert, convertVariants, combine, toolchain }: ConvertRouteDeps,
+  deps: ConvertRouteDeps,
   res: Response,
 ): Promise<void> {
   const { files, workspace, client, disk, signal } = form;
-  const { options, variants, onError } = form.options;
-  const { format } = combination;
-  assertCombinable(format, toolchain);
-  const ordered = files.map((file, index) => ({ file, index }));
+  assertCombinable(combination.format, deps.toolchain);
   const compare = naturalOrder();
-  if (order === 'name') ordered.sort((one, other) => compare(one.file.name ?? '', other.file.name ?? ''));
-  const received = ordered.flatMap(({ file }) => (isReceived(file) ? file : []));
-  const types = [...new Set(received.map(({ type }) => type))];
-  setLogFields(res, { input: types.join(','), output: format, files: files.length });
-  const watermark = watermarkOf(form);
-  const sources = received.map((file) => ({ ...file, watermark, disk, client }));
-  const convertTo =
-    (wanted: ConvertOptions): ConvertBatchFile =>
-    async (source, stop, group) =>
-      variants.length > 0
-        ? convertVariants(
-            source,
-            variants.map(({ name, options: { pages } }) => ({ name, options: { ...wanted, pages } })),
-            onError,
-            stop,
-            group,
-          )
-        : [{ converted: await convert(source, wanted, stop, group) }];
-  const all = combinesFrames(format)
-    ? await convertFrames(sources, options, convertTo, onError, signal)
-    : await convertBatch(sources, convertTo(options), onError, signal);
-  const outcomes = all.values();
-  const results = ordered.flatMap(({ file, index }) => {
-    const ofFile = isReceived(file) ? outcomes.next().value : [{ error: file.error }];
-    return (ofFile as readonly ConversionOutcome[]).map((outcome) => ({ index, outcome }));
-  });
-  const converted = results.flatMap(({ outcome }) => ('converted' in outcome ? outcome.converted : []));
-  const [first] = results;
-  if (converted.length === 0 && first && 'error' in first.outcome) throw first.outcome.error;
+  const ordered =
+    order === 'name' ? files.toSorted((one, other) => compare(one.name ?? '', other.name ?? '')) : files;
+  const outcomes = await convertFiles(form, ordered, deps, res);
+  const [first] = outcomes.flat();
+  const converted = convertedIn(outcomes.flat());
+  if (converted.length === 0 && first && 'error' in first) throw first.error;
   const folder = await workspace.folder('combined');
-  const combined = await combine(converted, combination, { folder, disk, client, signal });
+  const combined = await deps.combine(converted, combination, { folder, disk, client, signal });
   if (signal.aborted) throw new ClientDisconnectedError();
-  const skipped = files.flatMap((_, index) =>
-    results.some((one) => one.index === index && 'error' in one.outcome) ? index : [],
-  );
-  setConversionKey(res, combined.key, format);
+  const ofFiles = files.map((file) => outcomes[ordered.indexOf(file)] ?? []);
+  const skipped = ofFiles.flatMap((own, index) => (own.some((outcome) => 'error' in outcome) ? index : []));
+  setConversionKey(res, combined.key, combination.format);
   const convertedMs = performance.now() - form.receivedAt;
   setServerTiming(res, { ...firstWait(converted), uploadedMs: form.uploadedMs, convertedMs });
   setResultHeaders(res, combined);
   setSkippedFiles(res, skipped);
   setBatchHeaders(
     res,
-    files.map((_, index) => {
-      const own = results.flatMap((one) =>
-        one.index === index && 'converted' in one.outcome ? one.outcome.converted : [],
-      );
+    ofFiles.map((ofFile, index) => {
+      const own = convertedIn(ofFile);
       const unique = <T>(list: readonly T[]): T[] => [...new Set(list)];
       const more: readonly Note[] = skipped.includes(index) ? ['files-skipped'] : form.notes;
       return {
@@ -202,6 +194,9 @@ async function sendCombined(
   );
   await sendResult(res, combined, name, disk);
 }
+
+const convertedIn = (outcomes: readonly ConversionOutcome[]): ConversionResult[] =>
+  outcomes.flatMap((outcome) => ('converted' in outcome ? outcome.converted : []));
 
 /** Declares that the response depends on `Accept` if a format does. */
 function varyByFormat(res: Response, options: ConvertOptions, variants: readonly Variant[] = []): void {
