@@ -158,10 +158,7 @@ function formatSettingsPage(groups: readonly SettingsGroup[]): string {
     ),
     '.PP',
     roff(
-      '"imagemill doctor" checks the settings. "systemctl restart imagemill" applies them. A service with an invalid setting ends with status 2, and its log names all problems: "journalctl \\-u imagemill".'.replace(
-        '\\-',
-        '-',
-      ),
+      '"imagemill doctor" checks the settings. "systemctl restart imagemill" applies them. A service with an invalid setting ends with status 2, and its log names all problems: "journalctl -u imagemill".',
     ),
     '.SH SETTINGS',
     ...sections,

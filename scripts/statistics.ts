@@ -9,6 +9,12 @@ export function percentile(values: readonly number[], share: number): number {
 /** Returns the median; NaN if there are no values. */
 export const median = (values: readonly number[]): number => percentile(values, 0.5);
 
+export const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** Returns the geometric mean of positive values. */
+export const geometricMean = (values: readonly number[]): number => Math.exp(mean(values.map(Math.log)));
+
 /** Median, minimum and maximum. */
 export interface Spread {
   readonly median: number;

@@ -2,7 +2,8 @@
  * @module Draws the conversions per second beside the sharp server as bars: an SVG for documents.
  */
 import { OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
-import { geometricMean, overSharp, type Row } from './report.ts';
+import { geometricMean } from '../statistics.ts';
+import { overSharp, type Row } from './report.ts';
 
 const WIDTH = 720;
 /** Place of the bars, from the left. */

@@ -14,7 +14,7 @@ import type { OutputType } from '../../src/tables/formats.ts';
 import { convertWith, type EngineInput, typeOf } from '../../test/helpers/engine.ts';
 import { startEngine } from '../engine.ts';
 import { cpuMsOf } from '../processes/usage.ts';
-import { markdownTable } from '../statistics.ts';
+import { geometricMean, markdownTable, mean } from '../statistics.ts';
 import { QUALITY } from './settings.ts';
 
 /** Formats of results, and the encoder of sharp, if it has one. */
@@ -162,8 +162,7 @@ const cells = ({ name, format, fixed, auto, sharp: other, cost }: Pair): string[
 function report(pairs: readonly Pair[]): string {
   const rows = Object.keys(FORMATS).map((format) => {
     const own = pairs.filter((pair) => pair.format === format);
-    const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
-    const ratio = (values: readonly number[]) => Math.exp(mean(values.map(Math.log))).toFixed(2);
+    const ratio = (values: readonly number[]) => geometricMean(values).toFixed(2);
     const psnr = (value: number) => Math.min(value, 60);
     return [
       format,

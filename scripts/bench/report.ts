@@ -44,11 +44,6 @@ export const overCommandLine = ({ imagemill, commandLineMs }: Row): Spread | und
 export const labelOf = ({ image, format, side }: Row): string =>
   `${image} → ${format}${side ? ` ${side} px` : ''}`;
 
-/** Returns the geometric mean of positive values. */
-export function geometricMean(values: readonly number[]): number {
-  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
-}
-
 /** A cell without a measurement. */
 const NOTHING = '–';
 

@@ -1,6 +1,6 @@
 /** @module Summarizes all rows in the figures that the README quotes. */
-import { spread } from '../statistics.ts';
-import { geometricMean, labelOf, overCommandLine, overSharp, type Row } from './report.ts';
+import { geometricMean, spread } from '../statistics.ts';
+import { labelOf, overCommandLine, overSharp, type Row } from './report.ts';
 
 /** Pixels from which a full-size image counts as large. */
 const LARGE = 700_000;

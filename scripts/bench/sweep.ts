@@ -10,7 +10,7 @@ import type { OutputType } from '../../src/tables/formats.ts';
 import { convertWith, type EngineInput, typeOf } from '../../test/helpers/engine.ts';
 import { startEngine } from '../engine.ts';
 import { cpuMsOf } from '../processes/usage.ts';
-import { markdownTable, median } from '../statistics.ts';
+import { geometricMean, markdownTable, median } from '../statistics.ts';
 import { QUALITY, withSharp } from './settings.ts';
 
 const FORMATS: readonly OutputType[] = ['jpg', 'webp', 'png'];
@@ -144,6 +144,3 @@ function report(pairs: readonly Pair[]): string {
     markdownTable(['Conversion', 'imagemill, ms', 'sharp, ms', 'Ratio'], slow.map(cells)),
   ].join('\n\n');
 }
-
-const geometricMean = (values: readonly number[]): number =>
-  Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
