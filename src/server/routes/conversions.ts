@@ -33,7 +33,7 @@ import type { Note } from '../../tables/notes.ts';
 import { setLogFields } from '../middleware.ts';
 import type { ReceivedFile, RejectedFile, UploadOptions } from '../receive/file-collector.ts';
 import { imageBodyOf, queryOf, type ReceivedBody, receiveBody } from '../receive/upload.ts';
-import { type ArchiveItem, sendArchive } from '../respond/archive.ts';
+import { sendArchive } from '../respond/archive.ts';
 import {
   listsKey,
   sendResult,
@@ -211,9 +211,14 @@ async function sendAll(
   res: Response,
 ): Promise<void> {
   const { manifest, variants } = options;
-  const results = outcomes.flatMap((ofFile, index) =>
-    ofFile.map((outcome) => ({ ...fileOf(files, index), outcome: withNotes(outcome, notes) })),
-  );
+  const results = files.flatMap((file, index) => {
+    const about = {
+      index,
+      name: file.name,
+      archiveFolder: isReceived(file) ? file.archiveFolder : undefined,
+    };
+    return (outcomes[index] ?? []).map((outcome) => ({ ...about, outcome: withNotes(outcome, notes) }));
+  });
   const [first] = results;
   if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
     throw first.outcome.error;
@@ -223,13 +228,6 @@ async function sendAll(
   setServerTiming(res, { ...firstWait(converted), uploadedMs, convertedMs });
   if (variants.length === 0) setBatchHeaders(res, converted);
   await sendArchive(res, results, { disk, manifest });
-}
-
-/** Returns what an archive states about a file. */
-function fileOf(files: ReceivedBody['files'], index: number): Omit<ArchiveItem, 'outcome'> {
-  const file = files[index];
-  const archiveFolder = file && isReceived(file) ? file.archiveFolder : undefined;
-  return { index, name: file?.name, archiveFolder };
 }
 
 /** Adds the notes of the request to those of a result. */
