@@ -235,16 +235,22 @@ async function send<T>(
   signal: AbortSignal,
   key: string | undefined,
 ): Promise<Received<T>> {
-  const limit = limitTime(signal, RESPONSE_TIMEOUT_MS);
+  const stop = new AbortController();
+  const abort = (reason: Error): void => stop.abort(reason);
+  // `AbortSignal.timeout` would keep its timer after the response.
+  const timer = setTimeout(
+    () => abort(new Error(`no response in ${RESPONSE_TIMEOUT_MS / 1000} s`)),
+    RESPONSE_TIMEOUT_MS,
+  );
   server.requests += 1;
   try {
-    const file = await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), limit.abort);
-    const mark = watermark && (await streamFile(watermark, 'watermark', limit.abort));
+    const file = await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), abort);
+    const mark = watermark && (await streamFile(watermark, 'watermark', abort));
     const client = createClient(server.base, { key, retries: 0, fetch: fetchStreamed });
-    const options = { ...Object.fromEntries(fields), ...(mark && { watermark: mark }) } as ConvertOptions;
+    const options = { ...Object.fromEntries(fields), watermark: mark || undefined } as ConvertOptions;
     const result = await client.convert(file, options, {
       form: true,
-      signal: limit.signal, // versions up to 0.2.0 accept only forms
+      signal: AbortSignal.any([signal, stop.signal]), // versions up to 0.2.0 accept only forms
       headers: known === undefined ? {} : { 'If-None-Match': `"${known}"` },
     });
     if (result.type === ARCHIVE_TYPE) {
@@ -254,26 +260,8 @@ async function send<T>(
     return { ...result, received: await receive(result.response) };
   } finally {
     server.requests -= 1;
-    limit.clear();
-  }
-}
-
-/**
- * Creates a signal that aborts after a time, with another signal, or by `abort`.
- * `AbortSignal.timeout` would keep a timer for each request until its time is over, also after the
- * response.
- */
-function limitTime(cancel: AbortSignal, ms: number) {
-  const controller = new AbortController();
-  const abort = (reason: unknown): void => controller.abort(reason);
-  const cancelled = (): void => abort(cancel.reason);
-  const timer = setTimeout(() => abort(new Error(`no response in ${ms / 1000} s`)), ms);
-  cancel.addEventListener('abort', cancelled, { once: true });
-  const clear = (): void => {
     clearTimeout(timer);
-    cancel.removeEventListener('abort', cancelled);
-  };
-  return { signal: controller.signal, abort, clear };
+  }
 }
 
 /**

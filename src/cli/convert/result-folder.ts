@@ -82,7 +82,8 @@ async function createResultFolder(
       const entry = index.get(nameOf(job));
       if (entry?.optionsHash !== hashOf(job.options) || !isVerified(entry)) return false;
       const source = state ?? (await stat(job.input).catch(() => undefined));
-      return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
+      const isSame = source?.size === entry.size && source.mtimeMs === entry.mtime;
+      return isSame && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
     /**
      * Returns the conversion key of a complete and verified result, whose source, options or tools
@@ -132,11 +133,6 @@ async function createResultFolder(
         );
     },
   };
-}
-
-/** Returns whether a source has the recorded state. */
-function isSource(entry: IndexEntry, source: SourceState | undefined): boolean {
-  return source?.size === entry.size && source.mtimeMs === entry.mtime;
 }
 
 /** Returns whether a result has the recorded state. */
