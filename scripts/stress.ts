@@ -16,12 +16,12 @@ import type { Probe } from './processes/probe.ts';
 import { memoryOf, memoryOfTree } from './processes/usage.ts';
 import { median } from './statistics.ts';
 import { add, emptyTally, runClients } from './stress/clients.ts';
-import type { Fault, FaultParts, Outcome } from './stress/fault.ts';
+import { endServer, type Fault, type FaultParts, type Outcome } from './stress/fault.ts';
 import { FAULTS } from './stress/faults.ts';
 import { NOISY_CLIENT_FAULTS } from './stress/noisy-client-faults.ts';
 import { seeded } from './stress/random.ts';
 import { badRequests, goodRequests, hostileRequests } from './stress/requests.ts';
-import { listLeftovers, type Server, startServer, tidyUp } from './stress/server.ts';
+import { type Server, startServer, tidyUp } from './stress/server.ts';
 
 const { values } = parseArgs({
   options: {
@@ -101,9 +101,7 @@ try {
   const tally = await baseLoad;
   await measured;
   clearInterval(sampler);
-  const status = await server.end();
-  if (status !== 0) tally.wrong.push(`ended with ${status}`);
-  rows.unshift({ name: 'no fault', tally, left: await listLeftovers(server) });
+  rows.unshift({ name: 'no fault', tally, left: await endServer(server, tally.wrong) });
   for (const [at, [name, runFault]] of noisyClients.entries())
     rows.push({ name, ...(await runFault(partsOf(faults.length + at))) });
 

@@ -136,7 +136,7 @@ function nextAddress(): string {
 function post(agent: Agent, base: string, { type, body }: Upload, localAddress?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { 'Content-Type': type, 'Content-Length': body.length };
-    const options = { agent, method: 'POST', headers, ...(localAddress && { localAddress }) };
+    const options = { agent, method: 'POST', headers, localAddress };
     const sent = request(`${base}/convert`, options, (res) => {
       let bytes = 0;
       res.on('data', (chunk: Buffer) => {

@@ -5,16 +5,19 @@ import { type Difference, decode, difference, onGrey, type Pixels } from '../../
 import type { FileConversion, Source } from './convert-file.ts';
 import { type Reference, withoutRepeats } from './reference.ts';
 
+/** Kinds of problems, the worst first. */
+export const PROBLEMS = ['failed', 'unreadable', 'size', 'frames', 'timing', 'leaked', 'differs'] as const;
+
 /** Outcome of one comparison. */
 export interface Verdict {
   readonly name: string;
   readonly format: OutputType;
   /** Kind of problem, as printed in the report; undefined if the result is correct. */
-  readonly problem?: 'failed' | 'unreadable' | 'size' | 'frames' | 'timing' | 'leaked' | 'differs';
+  readonly problem?: (typeof PROBLEMS)[number] | undefined;
   readonly detail: string;
   readonly measured?: Difference;
   /** PSNR in dB of the sharp encoder with the same settings. Only for lossy formats. */
-  readonly sharps?: number;
+  readonly sharps?: number | undefined;
   /** True if no independent decoder could read the file either. */
   readonly hopeless?: boolean;
 }
@@ -84,12 +87,7 @@ async function compare(shown: Reference, result: Buffer, format: OutputType): Pr
     sharps === undefined
       ? measured.mae <= MAX_ROUNDING_ERROR
       : measured.psnr >= Math.min(sharps - maxPsnrLoss(format), INVISIBLE_PSNR);
-  return {
-    ...(!acceptable && { problem: 'differs' }),
-    detail,
-    measured,
-    ...(sharps !== undefined && { sharps }),
-  };
+  return { problem: acceptable ? undefined : 'differs', detail, measured, sharps };
 }
 
 function flattened(pixels: Pixels, format: OutputType): Pixels {

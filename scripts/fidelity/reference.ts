@@ -11,7 +11,7 @@ export interface Reference {
   /** The image for outputs without animation. */
   readonly still: Pixels;
   /** All frames of an animation, stacked vertically. */
-  readonly moving?: Pixels;
+  readonly moving?: Pixels | undefined;
   readonly delays: readonly number[];
   /** Loop count; 0 is forever. */
   readonly loopCount: number;
@@ -98,7 +98,7 @@ async function decodeWithSharp({ bytes }: Source): Promise<Reference> {
   return {
     decoder: 'sharp',
     still: await toPixels(sharp(bytes).autoOrient()),
-    ...(moves && { moving: await toPixels(sharp(bytes, { animated: true })) }),
+    moving: moves ? await toPixels(sharp(bytes, { animated: true })) : undefined,
     delays: moves ? delay.map((ms) => ms || DEFAULT_DELAY_MS) : [],
     loopCount: loop,
   };
@@ -106,11 +106,6 @@ async function decodeWithSharp({ bytes }: Source): Promise<Reference> {
 
 async function decodeWithPillow({ bytes }: Source): Promise<Reference> {
   const [still, all] = await Promise.all([decodeByPillow(bytes, 'first'), decodeByPillow(bytes, 'all')]);
-  return {
-    decoder: 'Pillow',
-    still,
-    ...(all.height > still.height && { moving: all }),
-    delays: [],
-    loopCount: 0,
-  };
+  const moving = all.height > still.height ? all : undefined;
+  return { decoder: 'Pillow', still, moving, delays: [], loopCount: 0 };
 }

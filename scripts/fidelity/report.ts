@@ -1,9 +1,7 @@
 /** @module Formats the verdicts as text: a table, worst first, and a summary line. */
 import { OUTPUT_TYPES } from '../../src/tables/formats.ts';
 import { median } from '../statistics.ts';
-import type { Verdict } from './judge.ts';
-
-const ORDER = ['failed', 'unreadable', 'size', 'frames', 'timing', 'leaked', 'differs'] as const;
+import { PROBLEMS, type Verdict } from './judge.ts';
 
 /**
  * Formats the report.
@@ -33,12 +31,12 @@ export function report(verdicts: readonly Verdict[], version: string): { text: s
   };
 }
 
-const rank = ({ problem }: Verdict): number => ORDER.indexOf(problem as (typeof ORDER)[number]);
+const rank = ({ problem = 'differs' }: Verdict): number => PROBLEMS.indexOf(problem);
 const mae = ({ measured }: Verdict): number => measured?.mae ?? 0;
 
 function summary(verdicts: readonly Verdict[], version: string): string[] {
   const files = new Set(verdicts.map(({ name }) => name)).size;
-  const counts = ORDER.map(
+  const counts = PROBLEMS.map(
     (problem) => `${problem} ${verdicts.filter((one) => one.problem === problem).length}`,
   );
   const medians = OUTPUT_TYPES.map((format) => {

@@ -6,8 +6,8 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { memoryOf } from '../processes/usage.ts';
 import { percentile } from '../statistics.ts';
-import { type Fault, type FaultParts, type Outcome, turnProblems } from './fault.ts';
-import { listLeftovers, startServer } from './server.ts';
+import { endServer, type Fault, type FaultParts, type Outcome, turnProblems } from './fault.ts';
+import { startServer } from './server.ts';
 
 /** An attack by many connections. */
 interface Attack {
@@ -130,7 +130,6 @@ async function runAttack(attack: Attack, { seconds }: FaultParts): Promise<Outco
   const first = await runOnce();
   const leaked = (await runOnce(first + MAX_LEAKED_BYTES)) - first;
   const kept = grownBytes();
-  const status = await server.end();
   const livezMs = percentile(durations, 0.99);
   const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
   const wrong = [
@@ -138,9 +137,8 @@ async function runAttack(attack: Attack, { seconds }: FaultParts): Promise<Outco
     ...(growth > attack.maxGrowthBytes ? [`memory grew by ${mb(growth)}`] : []),
     ...(kept > attack.maxKeptBytes ? [`${mb(kept)} were not freed`] : []),
     ...(leaked > MAX_LEAKED_BYTES ? [`a second attack added ${mb(leaked)} in use`] : []),
-    ...(status === 0 ? [] : [`ended with ${status}`]),
   ];
   const figures = `/livez: 99% within ${livezMs.toFixed(1)} ms; longest turn ${longestTurnMs.toFixed(1)} ms of CPU time; memory ${mb(growth)} above before, ${mb(kept)} afterwards, ${mb(leaked)} more in use after a second attack`;
   const tally = { requests: durations.length, answers: { 200: durations.length }, right: 0, wrong };
-  return { tally, figures, left: await listLeftovers(server) };
+  return { tally, figures, left: await endServer(server, wrong) };
 }

@@ -74,7 +74,7 @@ export async function once(run: ClientRun, request: Request, tally: Tally): Prom
     const form = new Response(request.form());
     const headers = { 'content-type': form.headers.get('content-type') ?? '' };
     const encoded = new Uint8Array(await form.arrayBuffer());
-    const init = { method: 'POST', headers, body: encoded, ...(disconnect && { signal: disconnect }) };
+    const init = { method: 'POST', headers, body: encoded, signal: disconnect ?? null };
     const answer = await fetch(base + request.path, init);
     status = answer.status;
     body = Buffer.from(await answer.arrayBuffer());

@@ -69,10 +69,16 @@ export async function finish(
   const withoutFault = clientRun(parts, server, { leaving: 0, ...more });
   for (const request of parts.good.slice(0, 12)) await once(withoutFault, request, after);
   if (after.right === 0) after.wrong.push('no request succeeds after the fault');
-  const status = await server.end();
-  if (status !== 0) after.wrong.push(`ended with ${status}`);
+  const left = await endServer(server, after.wrong);
   add(tally, after);
-  return { tally, left: await listLeftovers(server) };
+  return { tally, left };
+}
+
+/** Ends a server, which must exit with 0. Returns what it left behind. */
+export async function endServer(server: Server, wrong: string[]): Promise<string[]> {
+  const status = await server.end();
+  if (status !== 0) wrong.push(`ended with ${status}`);
+  return listLeftovers(server);
 }
 
 /**

@@ -8,19 +8,11 @@ import { isRunning } from '../../test/helpers/util.ts';
 import { kill, listTree } from '../processes/usage.ts';
 import { ATTACK_FAULTS } from './attacks.ts';
 import { add, type ClientRun, emptyTally, once, runClients } from './clients.ts';
-import { clientRun, type Fault, type FaultParts, finish, type Outcome, runLoad } from './fault.ts';
+import { clientRun, endServer, type Fault, type FaultParts, finish, type Outcome, runLoad } from './fault.ts';
 import { INTERRUPTIONS } from './interruptions.ts';
 import { SLOW_CLIENT_FAULTS } from './noisy-client-faults.ts';
 import { noisyPhoto, type Request } from './requests.ts';
-import {
-  filesLeft,
-  listLeftovers,
-  processesLeft,
-  type Server,
-  scratch,
-  startServer,
-  waitUntil,
-} from './server.ts';
+import { filesLeft, processesLeft, type Server, scratch, startServer, waitUntil } from './server.ts';
 
 /** Faults by the name that the report prints. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
@@ -141,12 +133,11 @@ const IN_FLIGHT = 12;
 async function drainOnSigterm(parts: FaultParts): Promise<Outcome> {
   const server = await startServer({ SHUTDOWN_GRACE_MS: '600000', CONVERT_TIMEOUT_MS: '600000' });
   const { tally, answered } = await inFlight(parts, server, { leaving: 0 });
-  const status = await server.end();
+  const left = await endServer(server, tally.wrong);
   await answered;
-  if (status !== 0) tally.wrong.push(`ended with ${status}`);
   if ((tally.answers[200] ?? 0) !== IN_FLIGHT)
     tally.wrong.push(`${IN_FLIGHT} in flight, answers ${JSON.stringify(tally.answers)}`);
-  return { tally, left: await listLeftovers(server) };
+  return { tally, left };
 }
 
 /**
