@@ -138,14 +138,6 @@ function versionsOf({ toolchain }: ConversionEngine): string {
  */
 type UseInput = (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>;
 
-/** A file to store. */
-interface Stored {
-  readonly workspaces: Workspaces;
-  readonly input: string;
-  readonly before: SourceState | undefined;
-  readonly types: readonly InputType[];
-}
-
 /** Maximum size of a file that is stored in memory, and of what its conversion writes, in bytes. */
 const MAX_IN_MEMORY = 64 * 1024 ** 2;
 
@@ -195,30 +187,6 @@ async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = co
   });
   const memory = openMemory(config, jobs);
   const close = (): Promise<void> => engine.close().finally(() => memory?.close());
-  const store = async (
-    { workspaces, input, before, types }: Stored,
-    use: UseInput,
-    limit: (disk: DiskAccount) => DiskAccount = (disk) => disk,
-  ): Promise<void> => {
-    const stream = await openInput(input);
-    stream.on('error', () => {}); // the signal can abort before anything reads the stream
-    addAbortSignal(signal, stream); // a read from standard input may block indefinitely
-    const maxBytes = config.MAX_FILE_BYTES;
-    try {
-      await workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
-        const folder = await workspace.folder('image');
-        const disk = limit(workspace.disk);
-        const label = labelOf(input);
-        const rules = { label, types, maxBytes: () => maxBytes, signal, disk };
-        const { type, length, sha256 } = await readUnchanged(input, before, () =>
-          storeInput(stream, join(folder, INPUT_FILE), rules),
-        );
-        await use({ folder, disk, type, sha256, label, client: CLIENT }, length, before);
-      });
-    } finally {
-      stream.destroy();
-    }
-  };
   return {
     engine: { ...engine, close },
     memory,
@@ -239,11 +207,30 @@ async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = co
       types: readonly InputType[] = engine.capabilities.inputs,
     ): Promise<void> {
       const before = await stateOf(input);
-      const onDisk = { workspaces: engine.workspaces, input, before, types };
-      if (!memory || !before || before.size > MAX_IN_MEMORY) return store(onDisk, use);
-      await store({ ...onDisk, workspaces: memory }, use, limitMemory).catch((error) => {
+      const store = async (workspaces: Workspaces): Promise<void> => {
+        const stream = await openInput(input);
+        stream.on('error', () => {}); // the signal can abort before anything reads the stream
+        addAbortSignal(signal, stream); // a read from standard input may block indefinitely
+        const maxBytes = config.MAX_FILE_BYTES;
+        try {
+          await workspaces.use({ bytes: Math.min(before?.size ?? 0, maxBytes) }, async (workspace) => {
+            const folder = await workspace.folder('image');
+            const disk = workspaces === memory ? limitMemory(workspace.disk) : workspace.disk;
+            const label = labelOf(input);
+            const rules = { label, types, maxBytes: () => maxBytes, signal, disk };
+            const { type, length, sha256 } = await readUnchanged(input, before, () =>
+              storeInput(stream, join(folder, INPUT_FILE), rules),
+            );
+            await use({ folder, disk, type, sha256, label, client: CLIENT }, length, before);
+          });
+        } finally {
+          stream.destroy();
+        }
+      };
+      if (!memory || !before || before.size > MAX_IN_MEMORY) return store(engine.workspaces);
+      await store(memory).catch((error) => {
         if (!isDiskFull(error) && toFileError(error, input).code !== 'DISK_FULL') throw error;
-        return store(onDisk, use);
+        return store(engine.workspaces);
       });
     },
   };
