@@ -126,10 +126,8 @@ function locate(
   from: ConversionInput,
   { label, batchFile }: ConversionInput,
 ): ServiceError {
-  // The label of a variant starts with that of its file.
-  return errorOfFile(
-    error,
-    String(error.args[0]).replace(from.label, () => label),
-    batchFile,
-  );
+  const [subject] = error.args;
+  // The error of a watermark names that.
+  const isOfFile = error.variant !== undefined || subject === from.label;
+  return errorOfFile(error, isOfFile ? label : String(subject), batchFile);
 }

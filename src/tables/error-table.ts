@@ -136,6 +136,10 @@ const unsupported = file(415);
 
 const seconds = (count: number): string => plural(count, 'second');
 
+/** Returns what is wrong with a file of an unsupported type, without the reason. */
+export const describeUnsupported = (file: string, supported: string): string =>
+  `${file} is not an image of a supported format (${supported})`;
+
 const ROWS = {
   MALFORMED_REQUEST: fixed(400, 'connection', 'The request is not valid HTTP.'),
   HOST_INVALID: fixed(400, 'connection', 'The request must have one valid Host header.'),
@@ -387,7 +391,7 @@ const ROWS = {
   ),
   UNSUPPORTED_TYPE: unsupported(
     (file: string, supported: string, disabled?: string, isArchive = false) =>
-      `${file} is not an image of a supported format (${supported})${disabled ? `: EXTRA_INPUTS does not enable ${disabled}` : ''}.${isArchive ? ' For the files of a ZIP archive, use POST /api/v1/batch.' : ''}`,
+      `${describeUnsupported(file, supported)}${disabled ? `: EXTRA_INPUTS does not enable ${disabled}` : ''}.${isArchive ? ' For the files of a ZIP archive, use POST /api/v1/batch.' : ''}`,
     ({ supported }) => [supported],
     (_supported, disabled) => ({ setting: disabled ? 'EXTRA_INPUTS' : undefined }),
   ),

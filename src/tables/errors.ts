@@ -49,9 +49,17 @@ export class ServiceError extends Error {
   readonly retryAfter: number | undefined;
   /** The file of a batch that the error concerns. */
   readonly file: BatchFile | undefined;
+  /** The variant that the message names besides its file. */
+  readonly variant: string | undefined;
 
   /** See {@link serviceError}, which requires the arguments of the code. */
-  constructor(code: ErrorCode, args: MessageArgs<ErrorCode>, cause?: unknown, file?: BatchFile) {
+  constructor(
+    code: ErrorCode,
+    args: MessageArgs<ErrorCode>,
+    cause?: unknown,
+    file?: BatchFile,
+    variant?: string,
+  ) {
     const { status, message, retryAfter } = evaluateRow(code, args);
     super(message, { cause });
     this.code = code;
@@ -59,6 +67,7 @@ export class ServiceError extends Error {
     this.status = status;
     this.retryAfter = retryAfter;
     this.file = file;
+    this.variant = variant;
   }
 }
 
@@ -66,6 +75,10 @@ function evaluateRow<C extends ErrorCode>(code: C, args: MessageArgs<C>) {
   const { status, message, retryAfter } = ERRORS[code];
   return { status, message: message(...args), retryAfter: retryAfter?.(...args) };
 }
+
+/** Returns the arguments of an error's message if it has this code. */
+export const argsOf = <C extends ErrorCode>(error: unknown, code: C): MessageArgs<C> | undefined =>
+  error instanceof ServiceError && error.code === code ? (error.args as MessageArgs<C>) : undefined;
 
 /** Creates the error with a code. `args` are the arguments of its message. */
 export function serviceError<C extends ErrorCode>(code: C, ...args: MessageArgs<C>): ServiceError {
@@ -90,15 +103,17 @@ export function isFileError(error: unknown): error is ServiceError {
 }
 
 /**
- * Returns the same error for another file. `error` concerns one file, so its first argument is the
- * label of the file.
+ * Returns the same error for another file, and for the same or another variant of it. `error`
+ * concerns one file, so its first argument is the label of the file.
  */
 export function errorOfFile(
-  { code, args, cause }: ServiceError,
+  { code, args, cause, variant: own }: ServiceError,
   label: string,
   file?: BatchFile,
+  variant = own,
 ): ServiceError {
-  return new ServiceError(code, [label, ...args.slice(1)] as typeof args, cause, file);
+  const subject = variant === undefined ? label : `${label} (variant "${variant}")`;
+  return new ServiceError(code, [subject, ...args.slice(1)] as typeof args, cause, file, variant);
 }
 
 /** Returns what a response says about an error. */

@@ -10,7 +10,8 @@ import type { Combination, CombinedPart } from '../../conversion/context.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { systemReason } from '../../files/system.ts';
 import type { Verification } from '../../regress/verifiable.ts';
-import { type ErrorCode, isDiskFull, ServiceError } from '../../tables/errors.ts';
+import { describeUnsupported } from '../../tables/error-table.ts';
+import { argsOf, type ErrorCode, isDiskFull, ServiceError } from '../../tables/errors.ts';
 import type { OutputType } from '../../tables/formats.ts';
 
 /** Argument for standard input. */
@@ -254,12 +255,6 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
 };
 
 /**
- * End of a message for clients. Without a setting, the commands read every format for which the
- * tools are installed.
- */
-const NOT_ENABLED = /: EXTRA_INPUTS does not enable ([^.]+)\.$/;
-
-/**
  * Converts an error of a conversion to its code and message.
  *
  * @param file name of the file in the message of an unknown error
@@ -268,7 +263,11 @@ export function toFileError(error: unknown, file: string): FileErrorCode {
   if (error instanceof FileError) return error;
   if (error instanceof ServiceError) {
     const { code, message } = error;
-    const own = message.replace(NOT_ENABLED, ': $1 is not available here. See "imagemill doctor".');
+    const [label = '', supported = '', missing] = argsOf(error, 'UNSUPPORTED_TYPE') ?? [];
+    // Without a setting, the commands read every format for which the tools are installed.
+    const own = missing
+      ? `${describeUnsupported(label, supported)}: ${missing} is not available here. See "imagemill doctor".`
+      : message;
     return { code, message: CLI_MESSAGES[code] ?? [own, HINTS[code]].filter(Boolean).join(' ') };
   }
   const { message } = error as NodeJS.ErrnoException;

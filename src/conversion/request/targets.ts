@@ -52,7 +52,7 @@ export async function attemptEach<T, R>(
       return { name, suffix, value: await work(attempt.value, suffix) };
     } catch (cause) {
       if (!name || !isFileError(cause)) throw cause;
-      const error = errorOfFile(cause, `${source.label} (variant "${name}")`, source.batchFile);
+      const error = errorOfFile(cause, source.label, source.batchFile, name);
       if (onError === 'fail') throw error;
       return { name, suffix, error };
     }

@@ -14,8 +14,13 @@ import type { ConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { createOptionsParser } from '../../conversion/request/forms.ts';
 import type { Config } from '../../tables/config.ts';
-import type { MessageArgs } from '../../tables/error-table.ts';
-import { ClientDisconnectedError, isFileError, ServiceError, serviceError } from '../../tables/errors.ts';
+import {
+  argsOf,
+  ClientDisconnectedError,
+  isFileError,
+  type ServiceError,
+  serviceError,
+} from '../../tables/errors.ts';
 import { INPUTS, type InputType, type OutputType } from '../../tables/formats.ts';
 import { changeClient, clientOf } from '../clients.ts';
 import { API_PREFIX } from '../http/head.ts';
@@ -179,8 +184,9 @@ function createConvertRoute(
     try {
       return parse(fields, accept);
     } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== 'FIELD_INVALID') throw error;
-      const [field, value, expected] = error.args as MessageArgs<'FIELD_INVALID'>;
+      const args = argsOf(error, 'FIELD_INVALID');
+      if (!args) throw error;
+      const [field, value, expected] = args;
       throw serviceError('FIELD_INVALID', PARAMETERS[field] ?? field, value, expected);
     }
   };
