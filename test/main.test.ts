@@ -18,15 +18,6 @@ describe('the service process', () => {
   const start = useProcesses();
 
   describe('at startup', () => {
-    it('exits with 2 and names every invalid setting', async () => {
-      const started = start({ PORT: 'x', QUEUE_LIMIT: '-1' });
-      expect(await started.ended()).to.equal(2);
-      expect(started.output().trim().split('\n')).to.deep.equal([
-        'imagemill: PORT="x": expected a whole number from 0 to 65535',
-        'imagemill: QUEUE_LIMIT="-1": expected a whole number from 0 to 100000',
-      ]);
-    });
-
     it('exits with 2 if the policy or a seccomp filter is empty, cut or changed', async () => {
       const copy = await makeTempDir('copy');
       const from = (path: string): string => new URL(`../${path}`, import.meta.url).pathname;

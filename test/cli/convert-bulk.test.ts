@@ -187,16 +187,6 @@ describe('imagemill convert with many files', () => {
     ]);
   });
 
-  it('converts the first of two images in different folders with the same result name', async () => {
-    for (const name of ['one/a.jpg', 'two/a.jpg']) await folder.put('scene.jpg', name);
-    const { status, complaints } = await folder.run(['one', 'two', '-o', 'out', '--update'], { env });
-    expect([status, complaints[0]]).to.deep.equal([
-      1,
-      'imagemill: two/a.jpg and one/a.jpg would both become out/a.jpg.webp: rename one of them.',
-    ]);
-    expect(await folder.files('out')).to.deep.equal(['a.jpg.webp']);
-  });
-
   it('reports broken and circular links and names that are not UTF-8, and converts the other files', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await symlink('loop.jpg', folder.file('photos/loop.jpg'));

@@ -1,6 +1,6 @@
 // @full
 import { truncateSync } from 'node:fs';
-import { appendFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -216,56 +216,6 @@ describe('imagemill convert --url', () => {
     expect([status, count]).to.deep.equal([0, 2]);
     expect((await folder.read('out/a.webp')).equals(result)).to.equal(true);
   });
-
-  it('does not write the result of a source that changes while it is read', async () => {
-    const result = await fixture('scene.webp');
-    const url = await stub(
-      received(async (_req, res) => {
-        await appendFile(folder.file('photos/a.jpg'), 'more');
-        res.end(result);
-      }),
-    );
-    await folder.put('scene.jpg', 'photos/a.jpg');
-    const { outcome } = await folder.run(['photos', '-o', 'out', '--update', '--url', url]);
-    expect(outcome).to.equal(
-      '1 imagemill: photos/a.jpg changed while it was read. Convert it again when it is complete.',
-    );
-    expect(await folder.files('out')).to.deep.equal([]);
-  });
-
-  for (const [what, host, expected] of [
-    [
-      'files to the address to which /health is redirected, as from http to https',
-      '127.0.0.1',
-      ['0', 'POST'],
-    ],
-    [
-      'nothing to another host to which /health is redirected',
-      'localhost',
-      [
-        '2 imagemill: no imagemill server responds at URL/api/v1: URL/api/v1 redirects to TARGET, to which nothing was sent: use the address of the service',
-      ],
-    ],
-  ] as const) {
-    it(`sends ${what}`, async () => {
-      const result = await fixture('scene.webp');
-      const methods: (string | undefined)[] = [];
-      const here = await stub(
-        received((req, res) => {
-          methods.push(req.method);
-          res.end(result);
-        }),
-      );
-      const target = here.replace('127.0.0.1', host);
-      const url = await servers.serve(
-        (req, res) => void res.writeHead(301, { location: target + req.url }).end(),
-      );
-      await folder.put('scene.jpg', 'photos/a.jpg');
-      const { outcome } = await folder.run(['photos', '-o', 'out', '--url', url]);
-      const said = outcome.replaceAll(url, 'URL').replaceAll(target, 'TARGET');
-      expect([said, ...methods]).to.deep.equal(expected);
-    });
-  }
 
   it('stops the download of a result that exceeds half of the free space of TEMP_DIR', async function () {
     requires(this, 'mounts', process.getuid?.() === 0);

@@ -13,7 +13,7 @@ import { convert, edgeCasePath, expectSuccess, fixture, formOf, postForm } from 
 import { MAIN, runOnTerminal } from '../helpers/command.ts';
 import { useConvertFolder } from '../helpers/convert-folder.ts';
 import { extraPath } from '../helpers/extra.ts';
-import { COPY_SCENE, fakeMagick, patchedMagick } from '../helpers/fake-magick.ts';
+import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { valuesOf } from '../helpers/plans.ts';
 import { execute } from '../helpers/process.ts';
@@ -107,17 +107,6 @@ describe('imagemill convert', () => {
     await folder.put('scene.png', 'photos/c.png');
     expect((await folder.run(['photos/**/*.jpg', '-o', 'out/'])).status).to.equal(0);
     expect(await folder.files('out')).to.deep.equal(['2024/b.webp', 'a.webp']);
-  });
-
-  it('replaces an existing file only with --force', async () => {
-    await folder.put('scene.jpg', 'photo.jpg');
-    await folder.write('photo.webp', 'precious');
-    const refused = await folder.run(['photo.jpg', '-o', 'photo.webp']);
-    expect(refused.outcome).to.equal('1 imagemill: photo.webp already exists: use --force to overwrite it.');
-    expect(await folder.text('photo.webp')).to.equal('precious');
-    expect((await folder.run(['photo.jpg', '-o', 'photo.webp', '--force'])).status).to.equal(0);
-    expect(await formatOf('photo.webp')).to.equal('webp');
-    expect(await folder.files()).to.deep.equal(['photo.jpg', 'photo.webp']);
   });
 
   it('gives a new result the mode of the umask, and one that replaces a file the mode of that file', async () => {
@@ -393,27 +382,8 @@ describe('imagemill convert', () => {
     expect([stdout.includes('█'), complaints]).to.deep.equal([false, []]);
   });
 
-  it('exits with 2 when there are no tools, and names the Debian packages', async () => {
-    await folder.put('scene.jpg', 'a.jpg');
-    const { status, complaints } = await folder.run(['a.jpg', '-o', 'b.webp'], {
-      env: { PATH: folder.temp },
-    });
-    expect(status).to.equal(2);
-    expect(complaints.join('\n')).to.include('apt install imagemagick').and.include('imagemill doctor');
-  });
-
   it('names a folder that does not exist, instead of -o without an extension', async () => {
     const { outcome } = await folder.run(['phtos', '-o', 'small']);
     expect(outcome).to.equal('1 imagemill: phtos: no such file or folder.');
-  });
-
-  it('writes only results that --verify has found to show their source', async () => {
-    await folder.put('scene.png', 'checked/scene.png');
-    const args = ['checked', '-o', 'verified', '--format', 'png', '--verify', 'pixels'];
-    expect((await folder.run(args)).status).to.equal(0);
-    const MAGICK_BIN = await patchedMagick('-strip) set -- "$@" "$word" -flop ;;');
-    const { status, complaints } = await folder.run([...args, '--force'], { env: { MAGICK_BIN } });
-    expect(status).to.equal(1);
-    expect(complaints[0]).to.include('scene.png: the result was not verified, and is not written');
   });
 });

@@ -3,7 +3,6 @@ import { join, relative } from 'node:path';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
 import { runCliInProcess } from '../helpers/command-line.ts';
-import { extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { execute } from '../helpers/process.ts';
 
@@ -90,19 +89,6 @@ describe('imagemill explain', () => {
     ]) {
       const { stdout } = await runCliInProcess(['explain', fixturePath('scene.png'), ...args], settings);
       expect(stdout, args.join(' ')).to.include(`\n  ${how}\n`);
-    }
-  });
-
-  it('reads and writes every format without EXTRA_INPUTS and EXTRA_OUTPUTS', async () => {
-    for (const [input, format, head] of [
-      [fixturePath('scene.jpg'), 'avif', 'scene.jpg (JPEG, 120 × 80) → AVIF'],
-      [fixturePath('scene.jpg'), 'jxl', 'scene.jpg (JPEG, 120 × 80) → JPEG XL'],
-      [extraPath('scene.heic'), 'tiff', 'scene.heic (HEIC, 120 × 80) → TIFF'],
-      [extraPath('scene.psd'), 'ico', 'scene.psd (PSD, 120 × 80) → ICO'],
-    ] as const) {
-      const { outcome, stdout } = await explain(input, '--format', format);
-      expect(outcome, format).to.equal('0');
-      expect(stdout.split('\n')[0]?.endsWith(head), stdout).to.equal(true);
     }
   });
 

@@ -25,11 +25,6 @@ describe('imagemill identify', () => {
     expect(status).to.equal(1);
   });
 
-  it('replaces control characters in the name of a file that cannot be read', async () => {
-    const { complaints } = await runInProcess(['identify', 'red\u001b31m.png'], { cwd });
-    expect(complaints).to.deep.equal(['imagemill: red\ufffd31m.png: no such file or folder.']);
-  });
-
   it('describes the images of a folder and its sub-folders, and those that match a pattern', async () => {
     const folder = await makeTempDir('images');
     await mkdir(join(folder, 'sub'));
@@ -53,23 +48,6 @@ describe('imagemill identify', () => {
       1,
       'imagemill: pipe.png is not a file. For standard input, use "-".',
     ]);
-  });
-
-  it('describes a file that is larger than a server accepts, unless the environment sets a limit', async () => {
-    const folder = await makeTempDir('large');
-    await writeFile(join(folder, 'a.jpg'), [await readFile(fixturePath('scene.jpg')), Buffer.alloc(11e6)]);
-    const { status, lines } = await runInProcess(['identify', 'a.jpg'], { cwd: folder });
-    expect([status, lines]).to.deep.equal([0, ['a.jpg  JPEG  120 × 80  8-bit rgb  11 MB']]);
-    const env = { MAX_FILE_BYTES: '1000' };
-    expect((await runInProcess(['identify', 'a.jpg'], { cwd: folder, env })).status).to.equal(1);
-  });
-
-  it('describes every format as convertible without EXTRA_INPUTS', async () => {
-    const names = ['heic', 'jxl', 'jp2', 'psd', 'cur', 'pdf'].map((type) => `../extra/scene.${type}`);
-    const { status, lines } = await runInProcess(['identify', '--json', ...names], { cwd });
-    const types = lines.map((line) => JSON.parse(line)).map(({ type, convertible }) => [type, convertible]);
-    expect(types).to.deep.equal(['heic', 'jxl', 'jp2', 'psd', 'cur', 'pdf'].map((type) => [type, true]));
-    expect(status).to.equal(0);
   });
 
   it('prints an object for each file with --json, also if the settings exclude its type', async () => {

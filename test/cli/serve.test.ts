@@ -134,24 +134,6 @@ describe('imagemill serve', () => {
     expect(await service.ended()).to.equal(0);
   });
 
-  it('exits with 2 for a REDIS_URL that the Redis client rejects, as do the other commands', async () => {
-    const wrongPath = 'redis://:secret@127.0.0.1:6379/cache';
-    const wrongEncoding = 'redis://:secret%zz@127.0.0.1:6379';
-    const TEMP_DIR = await makeTempDir('redis-url');
-    for (const [REDIS_URL, ...args] of [
-      [wrongPath, 'serve'],
-      [wrongEncoding, 'doctor'],
-      [wrongPath, 'convert', 'a.png', '-o', 'b.png'],
-    ] as const) {
-      const { status, stdout, complaints } = await runCommand(args, { env: { REDIS_URL, TEMP_DIR } });
-      const output = stdout.toString() + complaints.join('\n');
-      expect(status, `${args[0]} ${REDIS_URL}`).to.equal(2);
-      expect(output).to.include('REDIS_URL="…": expected redis://host:port').and.not.include('secret');
-      expect(output, 'a stack').to.not.match(/^\s+at /m);
-    }
-    expect(await readdir(TEMP_DIR)).to.deep.equal([]);
-  });
-
   it('reads the keys of `imagemill key` again on SIGHUP, and keeps them if the file is invalid then', async () => {
     const made = await runInProcess(['key', 'shop', '--limit', '600']);
     const [[line = ''], [key = '']] = [made.lines, made.complaints];

@@ -315,16 +315,6 @@ describe('the client for applications', () => {
       );
     });
 
-    it('not more often than permitted', async () => {
-      const busy = busyClient(9, '0.01', { retries: 2 });
-      expect(await errorOf(busy.batch([new Blob([new Uint8Array(photo)])]))).to.include({
-        status: 429,
-        reason: 'queue_full',
-        retryAfter: 0.01,
-      });
-      expect(busy.sent).to.have.length(3);
-    });
-
     it('at once if Retry-After is 0, and not more often than permitted', async () => {
       const busy = busyClient(9, '0', { retries: 2 });
       expect(await errorOf(busy.convert(photo))).to.include({ status: 429, retryAfter: 0, retryDelayS: 0 });

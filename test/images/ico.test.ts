@@ -24,18 +24,6 @@ const set = (file: Buffer, at: number, value: number): Buffer => {
 };
 
 describe('an icon', () => {
-  it('is replaced by its largest image, as a BMP or PNG', async () => {
-    const { type, file } = await kept(await fixture('icons.ico'));
-    expect([type, file.readUInt32BE(16), file.readUInt32BE(20)]).to.deep.equal(['png', 256, 256]);
-  });
-
-  it('with images of equal size is replaced by the one with the most bits, as the image states them', async () => {
-    const file = ico([4, 32, 8].map((bits) => ({ side: 16, bytes: bitmap(16, bits) })));
-    for (const entry of [6, 22, 38]) file.writeUInt16LE(0, entry + 6);
-    const { file: best } = await kept(file);
-    expect([best.readUInt16LE(4), best.readUInt16LE(22 + 14)]).to.deep.equal([1, 32]);
-  });
-
   it('whose directory states one byte too many for a PNG is replaced by that PNG', async () => {
     const png = await fixture('scene.png');
     const file = ico([{ side: 64, bytes: png }]);

@@ -10,7 +10,7 @@ import { tiff } from '../../scripts/fixtures/writers.ts';
 import { inspect } from '../../src/images/index.ts';
 import { pngChunk } from '../../src/images/png/png-writer.ts';
 import type { InputType } from '../../src/tables/formats.ts';
-import { edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
+import { fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { plain } from '../helpers/pixels.ts';
 
@@ -107,19 +107,6 @@ describe('inspecting a header', () => {
     }
   });
 
-  it('of a GIF and of a WebP returns delays and loop count, and no animation for a single frame', async () => {
-    const timing = { delaysMs: [100, 250, 40], loopCount: 3 };
-    const frames = [true, false, false].map((noBlend) => ({ disposeToBackground: false, noBlend }));
-    const { animation } = await inspect(fixturePath('moving.gif'), 'gif');
-    expect(animation).to.deep.equal({ ...timing, changesLittle: true });
-    const webp = await inspect(fixturePath('moving.webp'), 'webp');
-    expect(webp.animation).to.deep.equal({ ...timing, transparent: true, frames });
-    expect(await inspect(fixturePath('window.webp'), 'webp')).to.not.have.property('animation');
-    const still = await inspect(fixturePath('scene.gif'), 'gif');
-    expect(still).to.include({ width: 120, height: 80, profile: 'none', paletteKind: 'palette' });
-    expect(still).to.not.have.property('animation');
-  });
-
   it('of a GIF states that all frames are opaque, unless the first is not or one uncovers transparency', async () => {
     const [width, height] = [8, 6];
     const whole = { x: 0, y: 0, width, height, colour: 0, disposal: 1 };
@@ -180,53 +167,6 @@ describe('inspecting a header', () => {
     });
   });
 
-  it('of a TIFF returns its pages without thumbnails', async () => {
-    expect(await inspect(fixturePath('pages.tiff'), 'tiff')).to.deep.include({
-      width: 48,
-      height: 32,
-      pages: [0, 1, 2].map((index) => ({ index, width: 48, height: 32, profile: 'none', trueColour: true })),
-    });
-    const pyramid = await sharp(await fixture('scene.png'))
-      .resize(1200)
-      .tiff({ pyramid: true, tile: true, tileWidth: 256, tileHeight: 256 })
-      .toBuffer();
-    const { pages } = await sharp(pyramid).metadata();
-    expect(pages).to.be.above(1);
-    expect(await headerOf(pyramid, 'tiff')).to.deep.include({
-      pages: [{ index: 0, width: 1200, height: 800, profile: 'none', trueColour: true }],
-    });
-  });
-
-  it('of a TIFF returns the properties of each page', async () => {
-    expect((await inspect(edgeCasePath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
-      { index: 0, width: 64, height: 32, profile: 'none', inverted: true },
-      { index: 1, width: 48, height: 32, profile: 'none', trueColour: true },
-      { index: 2, width: 64, height: 32, profile: 'none', paletteKind: 'bilevel' },
-      { index: 3, width: 48, height: 32, profile: 'none', trueColour: true, orientation: 6 },
-    ]);
-    const common = { index: 0, width: 120, height: 80 };
-    for (const [name, page] of [
-      ['old-jpeg.tiff', { profile: 'none', trueColour: true, kinds: ['old-jpeg'] }],
-      ['turned-jpeg.tiff', { profile: 'srgb', trueColour: true, orientation: 8, mirroredFor: 8 }],
-      ['palette.tiff', { profile: 'none', paletteKind: 'palette' }],
-    ] as const)
-      expect((await inspect(edgeCasePath(name), 'tiff')).pages, name).to.deep.equal([{ ...common, ...page }]);
-    expect(await inspect(edgeCasePath('lab.tiff'), 'tiff')).to.deep.include({ lab: true });
-  });
-
-  for (const [name, type, profile] of [
-    ['srgb-tagged.jpg', 'jpg', 'srgb'],
-    ['p3-tagged.jpg', 'jpg', 'other'],
-    ['profile-cut.jpg', 'jpg', 'unusable'],
-    ['profile-garbage.jpg', 'jpg', 'unusable'],
-    ['profile-of-greys.jpg', 'jpg', 'unusable'],
-    ['gamma.png', 'png', 'none'],
-  ] as const) {
-    it(`of ${name} returns the profile ${profile}`, async () => {
-      expect((await inspect(edgeCasePath(name), type)).profile).to.equal(profile);
-    });
-  }
-
   it('distinguishes sRGB from other profiles in every format with profiles', async () => {
     const image = () => plain(8, 8);
     for (const [icc, profile] of [
@@ -247,39 +187,11 @@ describe('inspecting a header', () => {
     }
   });
 
-  it('returns the orientation and the kinds of metadata in every format that has them', async () => {
-    for (const type of ['jpg', 'png', 'webp', 'tiff'] as const) {
-      const { metadata = [] } = await inspect(edgeCasePath(`everything.${type}`), type);
-      const kinds = type === 'webp' || type === 'png' ? ['exif', 'xmp'] : ['exif', 'iptc', 'xmp'];
-      expect([...new Set(metadata)].sort(), type).to.include.members(kinds);
-    }
-    for (const make of ['jpeg', 'png', 'webp'] as const) {
-      const image = plain(8, 8);
-      const bytes = await image.withMetadata({ orientation: 7 }).toFormat(make).toBuffer();
-      expect(await headerOf(bytes, make === 'jpeg' ? 'jpg' : make), make).to.deep.include({ orientation: 7 });
-    }
-    expect((await inspect(edgeCasePath('turned-by-xmp.jpg'), 'jpg')).orientation).to.equal(undefined);
-  });
-
-  it('distinguishes palettes from true colour, and detects frames that are not read', async () => {
-    expect(await inspect(edgeCasePath('few-colours.png'), 'png')).to.deep.include({ paletteKind: 'palette' });
-    expect(await inspect(edgeCasePath('deep.png'), 'png')).to.not.have.property('paletteKind');
-    expect(await inspect(edgeCasePath('moving.png'), 'png')).to.deep.include({ hasIgnoredFrames: true });
-    expect(await inspect(edgeCasePath('moving.avif'), 'avif')).to.deep.include({ hasIgnoredFrames: true });
-  });
-
   it('distinguishes a PNG that compresses well, such as a screenshot, from one that does not', async () => {
     const panels = await drawGreys(400, 300, (x) => (x < 100 ? 30 : 240));
     expect(await headerOf(panels, 'png')).to.deep.include({ flat: true });
     const noise = await drawGreys(400, 300, (x, y) => (x * 7919 + y * 104_729 + x * y * 31) % 251);
     expect(await headerOf(noise, 'png')).to.deep.include({ flat: false });
-  });
-
-  it('of a BigTIFF returns the same properties as of a TIFF', async () => {
-    const image = plain(33, 17);
-    const { pages, ...rest } = await headerOf(await image.tiff({ bigtiff: true }).toBuffer(), 'tiff');
-    expect(pages).to.deep.equal([{ index: 0, width: 33, height: 17, profile: 'none', trueColour: true }]);
-    expect(rest).to.deep.include({ width: 33, height: 17, profile: 'none' });
   });
 
   it('of a BigTIFF stops at a directory or profile beyond 2^53', async () => {
@@ -296,16 +208,6 @@ describe('inspecting a header', () => {
     for (let entry = directory + 8; entry < end; entry += 20)
       if (bytes.readUInt16LE(entry) === 34675) beyond.copy(bytes, entry + 12);
     expect(await headerOf(bytes, 'tiff')).to.deep.include({ width: 33, height: 17, profile: 'unusable' });
-  });
-
-  it('of a TIFF ignores an orientation outside 1 to 8', async () => {
-    const strip = Buffer.alloc(3);
-    const pageWith = (orientation: number) => ({
-      tags: { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 274: orientation, 277: 3, 278: 1 },
-      strip,
-    });
-    const { pages = [] } = await headerOf(tiff([6, 0, 9, 65_281].map(pageWith)), 'tiff');
-    expect(pages.map(({ orientation }) => orientation)).to.deep.equal([6, ...Array(3).fill(undefined)]);
   });
 
   it('of a TIFF reads single-byte values without the bytes that follow them', async () => {

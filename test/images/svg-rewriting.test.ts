@@ -8,57 +8,12 @@ import { readSvg } from '../../src/images/svg/svg-info.ts';
 import { svg } from '../helpers/drawings.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 
-/** Style sheets, and the rules that librsvg gets. */
-const WRITTEN = [
-  ['@media screen and (min-width: 120px) { a { b: c } }', 'a{b: c;}'],
-  ['@media print, (prefers-color-scheme: dark) { a { b: c } }', ''],
-  ['@supports not (fill: red) { a { b: c } }', ''],
-  ['.a { b: c; > .d, &:hover { e: f } g: h }', '.a{b: c;}\n.a>.d{e: f;}\n.a{g: h;}'],
-  [':is(.a, .b c) { d: e }', '.a:not(_),.b c{d: e;}'],
-  [':where(#a) { b: c } d { e: f }', '#a{b: c;}\nd:not(#_):not(#_){e: f;}'],
-  ['@layer a { #b { c: d } } e { f: g }', '#b{c: d;}\ne:not(#_):not(#_){f: g;}'],
-  ['.a, .b:hover, c::before { d: light-dark(red, var(--x)) }', '.a{d: red;}'],
-] as const;
-
 describe('rewriting the text of an SVG', () => {
-  for (const [sheet, written] of WRITTEN) {
-    it(`writes out the style sheet ${sheet}`, async () => {
-      const text = svg(`<style><![CDATA[${sheet}]]></style>`);
-      expect(await canRewrite(text)).to.equal(true);
-      const rewritten = rewriteText(text);
-      expect(rewritten.split(/<!\[CDATA\[|\]\]>/)[1]).to.equal(written);
-      expect(hasUnresolved(rewritten)).to.equal(false);
-    });
-  }
-
   it('removes the condition of an empty group, before which draw.io has a text for viewers without HTML', () => {
     const condition = 'requiredFeatures="http://www.w3.org/TR/SVG11/feature#Extensibility"';
     const others = `<switch><g ${condition}><rect/></g><foreignObject ${condition}/><text>a</text></switch>`;
     const text = svg(`<switch><g ${condition}/><text>b</text></switch>${others}`);
     expect(rewriteText(text)).to.equal(svg(`<switch><g /><text>b</text></switch>${others}`));
-  });
-
-  it('writes lengths in font sizes of the root element in pixels, and keeps texts', () => {
-    const text = svg('<rect style="width: 2rem"/><text>2rem</text>', 'style="font-size: 20px"');
-    expect(rewriteText(text)).to.equal(text.replace('width: 2rem', 'width: 40px'));
-  });
-
-  it('writes texts in the letters that text-transform of their elements or ancestors shows', () => {
-    const [upper, words, none] = ['uppercase', 'capitalize', 'none'].map(
-      (value) => `style="text-transform: ${value}"`,
-    );
-    for (const [text, written] of [
-      [
-        `<text ${upper}>a &amp; \u00df<tspan ${none}>b</tspan></text>`,
-        '<text>A &amp; SS<tspan>b</tspan></text>',
-      ],
-      [
-        `<g ${words}><text>d<tspan>on't</tspan> 3d (e-f.g)</text><text>h</text><title>i</title></g>`,
-        `<g><text>D<tspan>on't</tspan> 3d (E-F.G)</text><text>H</text><title>i</title></g>`,
-      ],
-      ['<text style="fill:red;text-transform:lowercase">A</text>', '<text style="fill:red">a</text>'],
-    ] as const)
-      expect(rewriteText(svg(text)).replaceAll(' style=""', '')).to.equal(svg(written));
   });
 
   it('keeps texts whose text-transform a style sheet, a copy or another value can decide', () => {

@@ -34,10 +34,6 @@ export async function blurred(raster: Raster, sigma: number): Promise<Raster> {
   return { width, height, data: await image.blur(sigma).raw().toBuffer() };
 }
 
-/** Sets the alpha of a part of an image. */
-export const seeThrough = (raster: Raster, alpha: number): Raster =>
-  redrawn(raster, (x, y) => [...pixel(raster, x, y).slice(0, 3), x < 40 && y < 40 ? alpha : 255]);
-
 /** Creates an opaque image of one grey, 0 to 255. */
 export const uniform = (value: number, width = 64, height = 64): Raster =>
   redrawn({ width, height, data: new Uint8Array(width * height * 4) }, () => [value, value, value, 255]);

@@ -52,11 +52,6 @@ describe('ACCESS=private', () => {
     expect(limits).to.include({ max_file_bytes: 200 * 1024 ** 2, max_batch_files: 200 });
   });
 
-  it('has no rate limit', async () => {
-    const { headers } = await sendForm(`${service.base}/health`);
-    expect(headers.has('x-ratelimit-limit')).to.equal(false);
-  });
-
   it('leaves settings that are set singly as they are', async () => {
     const single = { MAX_BATCH_FILES: '3', EXTRA_OUTPUTS: 'tiff', RATE_LIMIT_PER_MINUTE: '7' };
     await using started = await startService({ ACCESS: 'private', ...single });

@@ -269,19 +269,4 @@ describe('convertBatch', () => {
       'b is damaged or not a valid PNG image.',
     ]);
   });
-
-  it('returns image errors as results with onError skip, and throws service errors', async () => {
-    const failing = (code: 'CORRUPT_IMAGE' | 'DISK_FULL') => async (source: ConversionInput) => {
-      if (source.label !== 'b') return [{ converted: done }];
-      throw code === 'CORRUPT_IMAGE' ? serviceError(code, 'b', 'PNG') : serviceError(code);
-    };
-    const outcomes = await convertBatch(files, failing('CORRUPT_IMAGE'), 'skip', neverAborted);
-    expect(outcomes.flat().map((outcome) => ('error' in outcome ? outcome.error.code : 'ok'))).to.deep.equal([
-      'ok',
-      'CORRUPT_IMAGE',
-      'ok',
-    ]);
-    const error = await convertBatch(files, failing('DISK_FULL'), 'skip', neverAborted).catch((e) => e);
-    expect(error).to.include({ code: 'DISK_FULL' });
-  });
 });

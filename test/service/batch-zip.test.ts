@@ -2,7 +2,7 @@
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
 import { type MadeEntry, makeZip } from '../../src/cli/doctor/attack-files.ts';
-import { convert, type Fields, type FormFile, fixture, sendBatch } from '../helpers/client.ts';
+import { type Fields, type FormFile, fixture, sendBatch } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 import { errorsIn, namesIn, readZip } from '../helpers/zip.ts';
 
@@ -270,9 +270,5 @@ describe('POST /batch with a ZIP archive', () => {
         [2, 'bomb.png', 413],
       ],
     );
-  });
-
-  it('returns 415 for an archive sent to POST /convert', async () => {
-    expect((await convert(service.base, makeZip([{ name: 'a.png', content: png }]))).status).to.equal(415);
   });
 });

@@ -8,8 +8,6 @@ import sharp, { type Sharp } from 'sharp';
 import { opened } from '../../scripts/fixtures/edge-case.ts';
 import { frame, scene, square } from '../../scripts/fixtures/scene.ts';
 import { tiff, withChunk } from '../../scripts/fixtures/writers.ts';
-import { bufferReader } from '../../src/images/containers/file.ts';
-import { pngChunks } from '../../src/images/containers/parts.ts';
 import { PNG_SIGNATURE, pngChunk } from '../../src/images/png/png-writer.ts';
 import {
   INPUT_TYPES,
@@ -18,22 +16,12 @@ import {
   OUTPUTS,
   type OutputType,
 } from '../../src/tables/formats.ts';
-import {
-  convert,
-  converted,
-  edgeCase,
-  expectSuccess,
-  type Fields,
-  type FormFile,
-  fixture,
-  sendBatch,
-} from '../helpers/client.ts';
+import { convert, converted, edgeCase, type Fields, fixture } from '../helpers/client.ts';
 import { readTags } from '../helpers/exif.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { decode, difference, onGrey, type Pixels, pixelAt, sizeOf, toPixels } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
 import { useService } from '../helpers/service.ts';
-import { readZip } from '../helpers/zip.ts';
 
 /** How far a lossy result may be below sharp's encoder, in dB: encoders and defaults differ. */
 const LESS_THAN_SHARP = 1;
@@ -148,30 +136,6 @@ describe('the result of a conversion', () => {
         expect(answer.notes, format).to.equal(notes);
       }
     });
-
-  it('from a CMYK JPEG is in sRGB, also with its metadata', async () => {
-    const cmyk = await opened().toColourspace('cmyk').withIccProfile('cmyk').jpeg({ quality: 95 }).toBuffer();
-    for (const [format, strip_metadata] of [
-      ['png', 'true'],
-      ['webp', 'false'],
-      ['bmp', 'false'],
-    ] as const) {
-      const { body } = await convert(service.base, cmyk, { format, strip_metadata });
-      if (format !== 'bmp') expect((await sharp(body).metadata()).space).to.equal('srgb');
-      const { psnr } = difference(await decode(body, format), await decode(cmyk));
-      expect(psnr, format).to.be.at.least(27); // CMYK read as RGB, or profile ignored: below 22 dB
-    }
-  });
-
-  it('has the colours of a wide profile with metadata=copyright, and no text of a PNG', async () => {
-    const wide = await opened().withIccProfile('p3').png().toBuffer();
-    const file = withChunk(wide, 'tEXt', Buffer.from('Secret\0Secret'));
-    const { body } = await converted(service.base, file, { format: 'png', metadata: 'copyright' });
-    expect(difference(await decode(body), await decode(file)).mae).to.be.below(1); // taken for sRGB: above 5
-    const names: string[] = [];
-    for await (const { name } of pngChunks(bufferReader(body))) names.push(name);
-    expect(names.filter((name) => /iCCP|tEXt|zTXt|iTXt/.test(name))).to.deep.equal(['iCCP']);
-  });
 
   it('has the resolution of the file in each format with a place for it, whatever the metadata', async () => {
     const scanned = await opened().withMetadata({ density: 300 }).jpeg().toBuffer();
@@ -427,26 +391,6 @@ describe('the result of a conversion', () => {
             expect(difference(onGrey(shown, grey), onGrey(expected, grey)).max).to.equal(0);
         }
       }
-  });
-
-  it('of a batch has the options for every file, and lists the files of each note', async () => {
-    const [moving, ...stills] = [
-      await fixture('moving.gif'),
-      await fixture('scene.png'),
-      await fixture('window.png'),
-      await edgeCase('p3-tagged.jpg'),
-    ] as [Buffer, ...Buffer[]];
-    const files = [moving, ...stills, moving].map((file, at): FormFile => [`${at}.bin`, file]);
-    const box = { fit: 'cover', position: 'West', enlarge: 'yes', width: '120', height: '160' };
-    const fields = { format: 'jpg', background: '#00ff00', ...box };
-    const { notes, body } = await expectSuccess(sendBatch(service.base, files, fields));
-    expect(notes).to.equal(
-      'first-frame-only;files="0 4", alpha-flattened;files="2", colour-converted-to-srgb;files="3"',
-    );
-    const results = await readZip(body);
-    for (const { name, content } of results)
-      expect(await sharp(content).metadata(), name).to.include({ width: 120, height: 160 });
-    expect(pixelAt(await decode(results[2]?.content as Buffer), 115, 40)[1]).to.be.at.least(245);
   });
 });
 

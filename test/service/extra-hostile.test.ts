@@ -5,12 +5,11 @@ import { avif, opened } from '../../scripts/fixtures/edge-case.ts';
 import { psd } from '../../scripts/fixtures/psd.ts';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import { seeded } from '../../scripts/stress/random.ts';
-import { slowJxl } from '../../src/cli/doctor/attack-files.ts';
 import { convert, expectSuccess, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { jxlHeader } from '../helpers/jxl-header.ts';
 import { decode, difference, sizeOf } from '../helpers/pixels.ts';
-import { useOwnServices, useServiceWith } from '../helpers/service.ts';
+import { useServiceWith } from '../helpers/service.ts';
 
 /** @module Files of the formats of EXTRA_INPUTS that are too large, contradictory or damaged. */
 
@@ -140,13 +139,8 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
   before(async () => {
     gridAvif = await encodeGridAvif();
   });
-  const services = useOwnServices();
 
   const post = (file: Uint8Array, format = 'png') => convert(shared.base, file, { format });
-  const postWith = async (settings: Readonly<Record<string, string>>, file: Uint8Array) => {
-    await services.start({ ...ALL_EXTRAS, ...settings });
-    return convert(services.current().base, file, { format: 'png' });
-  };
 
   const tooLarge: readonly (readonly [string, () => Promise<Buffer> | Buffer])[] = [
     ['a HEIC of 200 megapixels in a few KB', async () => withSize(await extra('scene.heic'), 20_000, 10_000)],
@@ -205,13 +199,6 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
         ]);
       }
     }
-  });
-
-  it('rejects a JPEG XL that takes minutes to decode after CONVERT_TIMEOUT_MS, with 413', async () => {
-    const { outcome } = await postWith({ CONVERT_TIMEOUT_MS: '1500' }, slowJxl(20_000));
-    expect(outcome)
-      .to.match(/^413 /)
-      .and.include('longer to convert than the limit of 1.5 seconds (CONVERT_TIMEOUT_MS)');
   });
 
   it('rejects a PSD of 10 000 layers with 400, and converts one of 8000', async () => {

@@ -444,15 +444,6 @@ describe('the inputs that EXTRA_INPUTS enables', () => {
     expect(difference(await decode(body), tiles()).psnr).to.be.at.least(28); // edges are smoother
   });
 
-  it('leave no private metadata in a result by default', async () => {
-    for (const name of ['private.heic', 'phone.heic', 'private.jxl']) {
-      const { body } = await toPng(await extra(name));
-      expect(body.toString('latin1'))
-        .to.not.include('Somebody')
-        .and.not.match(/secret/i);
-    }
-  });
-
   const refusals: readonly (readonly [string, () => Promise<Buffer>, number, RegExp])[] = [
     [
       'a PSD without a merged image',

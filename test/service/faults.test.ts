@@ -183,22 +183,6 @@ describe('POST /convert with failures', () => {
   describe('of a client that disconnects', () => {
     const body = () => formBody(photo);
 
-    it('leaves no files after a disconnect when only the headers were sent', async () => {
-      await startShared({});
-      const { length } = current().logged;
-      for (let client = 0; client < 20; client += 1) {
-        const socket = await dial(current().base);
-        socket.write(formHead(1_000_000));
-        socket.destroy();
-      }
-      const ended = () =>
-        current()
-          .logged.slice(length)
-          .filter(({ msg }) => msg === 'request completed');
-      await eventually(() => ended().length === 20);
-      await nothingLeft();
-    });
-
     it('leaves no files and logs no warning after a disconnect during the upload', async () => {
       await startShared({});
       const before = current().logged.length;

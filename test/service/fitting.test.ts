@@ -177,15 +177,6 @@ describe('fit, position and enlarge', () => {
     }
   });
 
-  it('a point is that of the image after rotate and flip', async () => {
-    const file = await waves(160, 120).png().toBuffer();
-    const rotated = await sharp(file).rotate(90).png().toBuffer();
-    const turned = await sharp(rotated).flip().png().toBuffer();
-    const box = { fit: 'cover', width: 40, height: 20, position: '20%,90%' } as const;
-    const edits = { ...box, rotate: 90, flip: 'vertical' };
-    expectSame(await byService(file, edits), await byService(turned, box), 'rotated');
-  });
-
   it('the orientation is applied before the fit', async () => {
     const file = await waves(161, 121).jpeg({ quality: 100 }).withMetadata({ orientation: 6 }).toBuffer();
     for (const fit of ['cover', 'contain', 'fill'] as const)

@@ -151,18 +151,6 @@ describe('POST /convert with an image as the body', () => {
     }
   });
 
-  it('rejects options in the query of a form, as before', async () => {
-    const form = new FormData();
-    form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
-    const { outcome } = await sendForm(`${service.base}/convert?width=60`, {
-      method: 'POST',
-      body: form,
-    });
-    expect(outcome).to.equal(
-      '400 The field "width" is in the query string. Send it in the form instead; with curl, use -F width=VALUE.',
-    );
-  });
-
   for (const [what, type, content, status, reason] of [
     ['no bytes', 'image/jpeg', '', 400, 'empty_file'],
     ['no bytes and no type', undefined, '', 400, 'not_multipart'],

@@ -563,20 +563,6 @@ describe('the interface of imaginary', () => {
       return `${status} ${headers.get('content-type')?.split(';')[0]}`;
     };
 
-    it('converts what Nextcloud All-in-One sends, and needs the key', async () => {
-      await startShared(ROOT);
-      const operations = [{ operation: 'fit', params: { width: 64, height: 64, type: 'jpeg' } }];
-      const query = (key: string) => new URLSearchParams({ operations: JSON.stringify(operations), key });
-      const send = async (key: string) =>
-        at(`/pipeline?${query(key)}`, undefined, {
-          method: 'POST',
-          body: new Uint8Array(await fixture('scene.jpg')),
-        });
-      expect(await described(await send(KEY))).to.equal('image/jpeg 64x43');
-      expect(await type(send('wrong'))).to.equal('401 application/json');
-      expect(await type(at(`/health?key=${KEY}`))).to.equal('200 application/json');
-    });
-
     it('answers GET / with the page if HTML is accepted by name, and otherwise with the index', async () => {
       await startShared(ROOT);
       for (const accept of ['application/json', '*/*', '']) {
@@ -653,6 +639,8 @@ describe('the operations of a pipeline become as few sets of fields as possible'
   it('with the type of the last one, and the crop before the size', () => {
     const extract = { top: 1, left: 2, areawidth: 30, areaheight: 40 };
     const second = { left: 5, areawidth: 10, areaheight: '20' };
+    const outside = { ...second, left: 21 };
+    expect(() => fields(['extract', extract], ['extract', outside])).to.throw('inside of that');
     expect(
       fields(
         ['convert', { type: 'png' }],
@@ -698,56 +686,5 @@ describe('the operations of a pipeline become as few sets of fields as possible'
       [undefined, 'center'],
     ])
       expect(fields(['crop', { width: 8, height: 8, gravity }]).position, gravity).to.equal(position);
-  });
-
-  it('with another set for a second size, and for a rotation or an area after a size', () => {
-    const size = { width: 8, height: 8 };
-    const area = { areawidth: 5, areaheight: 5 };
-    const between = { output_format: 'png', strip_metadata: 'false', frames: 'first', pages: 'first' };
-    const last = { output_format: 'webp', strip_metadata: 'true', frames: 'first', pages: 'first' };
-    const fit = { width: '8', height: '8' };
-    const typed = { type: 'webp', stripmeta: true };
-    const forced = { ...fit, fit: 'fill', enlarge: 'true' };
-    for (const [first, second, expected] of [
-      [
-        ['fit', { ...size, sigma: 2 }],
-        ['thumbnail', { ...size, ...typed }],
-        [{ ...fit, blur: '2' }, forced],
-      ],
-      [
-        ['fit', size],
-        ['rotate', { rotate: 90, ...typed }],
-        [fit, { rotate: '90' }],
-      ],
-      [
-        ['extract', area],
-        ['flip', typed],
-        [{ crop: '0,0,5,5' }, { flip: 'vertical' }],
-      ],
-      [
-        ['fit', size],
-        ['extract', { ...area, ...typed }],
-        [fit, { crop: '0,0,5,5' }],
-      ],
-      [
-        ['watermark', { ...size, text: 'a', opacity: 0.5 }],
-        ['blur', { sigma: 2, ...typed }],
-        [{ ...forced, watermark_opacity: '50', watermark_repeat: 'true' }, { blur: '2' }],
-      ],
-      [
-        ['resize', size],
-        ['watermarkimage', typed],
-        [{ ...fit, fit: 'contain' }, { watermark_opacity: '100' }],
-      ],
-    ] as [[string, object], [string, object], [object, object]][])
-      expect(passes(first, second)).to.deep.equal([
-        { ...between, ...expected[0] },
-        { ...last, ...expected[1] },
-      ]);
-    expect(passes(['extract', { ...area, width: 8, height: 8, ...typed }])).to.deep.equal([
-      { ...between, ...forced },
-      { ...last, crop: '0,0,5,5' },
-    ]);
-    expect(() => fields(['extract', area], ['extract', { ...area, left: 1 }])).to.throw('inside of that');
   });
 });

@@ -234,11 +234,6 @@ describe('a PDF as input', () => {
     expect(await look(body, [2, 2])).to.deep.equal([[200, 120], RED]);
   });
 
-  it('that another program has encrypted is rejected with 400', async () => {
-    const file = withParts({ trailer: '/Encrypt<</Filter/Other/V 4>>/ID[(a)(b)]' });
-    expect((await post(file)).outcome).to.equal('400 The file is encrypted: save it without a password.');
-  });
-
   const valid = page('');
   for (const [what, file] of Object.entries({
     'without objects': valid.subarray(0, 9),
@@ -254,12 +249,6 @@ describe('a PDF as input', () => {
       expect((await post(file)).outcome).to.equal('400 The file is damaged or not a valid PDF image.');
     });
   }
-
-  it('is not converted to PDF, with 400', async () => {
-    expect((await post(page(''), { format: 'pdf' })).outcome).to.equal(
-      '400 The file is already a PDF, and its pages can only become images: choose another format.',
-    );
-  });
 
   it('shows the same with JavaScript, which does not run', async () => {
     const script = '<</S/JavaScript/JS(this.getField\\("a"\\);app.launchURL\\("http://127.0.0.1/"\\))>>';

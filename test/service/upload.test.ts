@@ -10,7 +10,6 @@ import {
   sendBatch,
   sendForm,
 } from '../helpers/client.ts';
-import { formBody } from '../helpers/raw-http.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -36,38 +35,6 @@ describe('the upload', () => {
       `${answer.status} ${answer.message}`,
     );
   };
-
-  describe('file', () => {
-    it('is required', () =>
-      refusedWith(400, 'No file was sent: a file part named "file" is required.', '--xyz--\r\n'));
-
-    it('sent as text, as by curl -F without @, is rejected with a hint', () =>
-      refusedWith(
-        400,
-        /contains text, not a file.*-F file=@photo\.jpg/,
-        '--xyz\r\nContent-Disposition: form-data; name="file"\r\n\r\nphoto.jpg\r\n--xyz--\r\n',
-      ));
-
-    it('is rejected if it is empty', async () => {
-      expect((await convert(service.base, Buffer.alloc(0))).outcome).to.equal(
-        '400 The file is empty (0 bytes).',
-      );
-    });
-
-    for (const [name, shown] of [
-      ['name="image"; filename="a.gif"', '"image"'],
-      ['name="files"; filename="a.gif"', '"files"'],
-      ['filename="a.gif"', 'without a name'],
-    ] as const) {
-      it(`with ${name} is rejected with the required field name`, () =>
-        refusedWith(
-          400,
-          `Unexpected file part ${shown}: the file part must be named "file".`,
-          filePart(name),
-          '--xyz--\r\n',
-        ));
-    }
-  });
 
   describe('size', () => {
     // A BMP may have trailing bytes, so that one image can have any size.
@@ -138,43 +105,6 @@ describe('the upload', () => {
           `400 ${NOT_MULTIPART}`,
         );
       }
-    });
-
-    it('must use the boundary it declares', () =>
-      refusedWith(
-        400,
-        'The multipart body is incomplete or malformed.',
-        '--other\r\n\r\nx\r\n--other--\r\n',
-      ));
-
-    it('must not be encoded', async () => {
-      const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-encoding': 'gzip' };
-      const { outcome } = await sendForm(`${service.base}/convert`, {
-        method: 'POST',
-        headers,
-        body: 'x',
-      });
-      expect(outcome).to.equal(
-        '415 An encoded request body is not supported: send it without Content-Encoding.',
-      );
-    });
-
-    it('may be chunked, without Content-Length', async () => {
-      const body = formBody(photo);
-      const stream = new ReadableStream({
-        start(controller) {
-          for (let at = 0; at < body.length; at += 97)
-            controller.enqueue(new Uint8Array(body.subarray(at, at + 97)));
-          controller.close();
-        },
-      });
-      const { status } = await sendForm(`${service.base}/convert`, {
-        method: 'POST',
-        headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
-        body: stream,
-        duplex: 'half',
-      } as RequestInit);
-      expect(status).to.equal(200);
     });
   });
 });

@@ -23,10 +23,6 @@ describe('loadConfig', () => {
     );
   });
 
-  it('returns a frozen object', () => {
-    expect(Object.isFrozen(loadConfig({}))).to.equal(true);
-  });
-
   it('ignores other environment variables', () => {
     expect(problemsOf({ HOME: '/root', FOO: 'bar' })).to.deep.equal([]);
   });
@@ -199,49 +195,14 @@ describe('loadConfig', () => {
       expect(listMisspelled({ [name]: '1' })).to.deep.equal([
         `${name} is not a setting, and has no effect. Did you mean ${meant}?`,
       ]);
-    const ordinary = [
-      'PATH',
-      'MANPATH',
-      'CPATH',
-      'HOST',
-      'HOSTS',
-      'HOSTNAME',
-      'HOSTTYPE',
-      'PORT',
-      'PORTS',
-      'PORT_HTTP',
-      'POST',
-
-      'ACCESS_KEY',
-      'AWS_ACCESS_KEY_ID',
-      'API_KEY',
-      'TEMP',
-      'TMPDIR',
-      'LOGNAME',
-      'LOG_FILE',
-      'LANG',
-      'LC_ALL',
-      'REDIS_HOST',
-      'REDIS_PORT_6379_TCP_ADDR',
-      'IMAGEMILL_SERVICE_HOST',
-      'IMAGEMILL_API_PORT_80_TCP',
-
-      'WEB_CONCURRENCY',
-      'NODE_OPTIONS',
-      'MAGICK_HOME',
-      'MAGICK_CONFIGURE_PATH',
-      'XDG_RUNTIME_DIR',
-      'max_file',
-
-      'SSH_AUTH_SOCK',
-      'DOCKER_HOST',
-      'KUBERNETES_SERVICE_PORT',
-      'INVOCATION_ID',
-      'JOURNAL_STREAM',
-      'SHLVL',
-      ...Object.keys(loadConfig({ ACCESS: 'private' })),
-    ];
-    expect(listMisspelled(Object.fromEntries(ordinary.map((name) => [name, '1'])))).to.deep.equal([]);
+    const ordinary =
+      'PATH MANPATH CPATH HOST HOSTS HOSTNAME HOSTTYPE PORT PORTS PORT_HTTP POST ACCESS_KEY ' +
+      'AWS_ACCESS_KEY_ID API_KEY TEMP TMPDIR LOGNAME LOG_FILE LANG LC_ALL REDIS_HOST ' +
+      'REDIS_PORT_6379_TCP_ADDR IMAGEMILL_SERVICE_HOST IMAGEMILL_API_PORT_80_TCP WEB_CONCURRENCY ' +
+      'NODE_OPTIONS MAGICK_HOME MAGICK_CONFIGURE_PATH XDG_RUNTIME_DIR max_file SSH_AUTH_SOCK ' +
+      'DOCKER_HOST KUBERNETES_SERVICE_PORT INVOCATION_ID JOURNAL_STREAM SHLVL';
+    const names = [...ordinary.split(' '), ...Object.keys(loadConfig({ ACCESS: 'private' }))];
+    expect(listMisspelled(Object.fromEntries(names.map((name) => [name, '1'])))).to.deep.equal([]);
     expect(listMisspelled({ RATE_LIMIT: '' })).to.deep.equal([]);
   });
 
@@ -277,21 +238,7 @@ describe('loadConfig', () => {
   });
 
   it('accepts no REDIS_URL that the Redis client rejects', () => {
-    const part = fc.constantFrom(
-      '',
-      '0',
-      '15',
-      'cache',
-      '%zz',
-      '%41',
-      'user',
-      ':',
-      '@',
-      '/',
-      '?a=b',
-      '#c',
-      '[::1]',
-    );
+    const part = fc.constantFrom('', ...'0 15 cache %zz %41 user : @ / ?a=b #c [::1]'.split(' '));
     const url = fc.tuple(
       fc.constantFrom('redis://', 'rediss://', 'redis:', 'unix:'),
       fc.array(part, { maxLength: 8 }),

@@ -342,69 +342,6 @@ describe('the plan', () => {
     expect(isExact('jpg', 100, { cmyk: true }), 'CMYK, of which all pixels are converted').to.equal(false);
   });
 
-  describe('for a PDF', () => {
-    it('writes each photo as JPEG, and each palette without loss', () => {
-      const [bilevel, photo] = [{ index: 0, paletteKind: 'bilevel' }, { index: 1 }] as const;
-      for (const [picture, given, ...files] of [
-        [{ type: 'jpg' }, {}, 'sheet-0.jpg'],
-        [{ type: 'jpg' }, { width: 10, lossless: true }, 'sheet-0.png'],
-        [{ type: 'png', paletteKind: 'palette', opaque: true }, {}, 'sheet-0.png'],
-        [{ type: 'png', paletteKind: 'bilevel', opaque: true }, {}, 'sheet-0.png', 'sheet-0.g4'],
-        [{ type: 'png', paletteKind: 'bilevel', opaque: true }, { width: 10 }, 'sheet-0.png'], // the resize adds greys
-        [{ type: 'png' }, {}, 'sheet-0.alpha.png', 'sheet-0.jpg'],
-        [{ type: 'png' }, { background: '#ffffff' }, 'sheet-0.jpg'],
-        [
-          { type: 'tiff', opaque: true, pages: [bilevel, photo] },
-          {},
-          'sheet-0.png',
-          'sheet-0.g4',
-          'sheet-1.jpg',
-        ],
-        [{ type: 'tiff', opaque: true, pages: [photo, bilevel] }, { pages: 'first' }, 'sheet-0.jpg'],
-      ] as const) {
-        const line = lines(picture, { format: 'pdf', ...given })[0] ?? '';
-        const written = [...line.matchAll(/ (?:PNG|JPEG|GROUP4):(sheet\S+)/g)].map(([, name]) => name);
-        expect(written, JSON.stringify(picture)).to.deep.equal(files);
-      }
-    });
-  });
-
-  describe('for frames and pages', () => {
-    const gif = { type: 'gif', animation: moving } as const;
-    const tiff = { type: 'tiff', pages: [{ index: 0 }, { index: 1 }] } as const;
-
-    it('takes the first frame or page on request, and all frames as pages only on request', () => {
-      for (const [picture, given, read] of [
-        [gif, { format: 'webp', frames: 'first' }, 'GIF:in[0]'],
-        [gif, { format: 'pdf' }, 'GIF:in[0]'],
-        [gif, { format: 'pdf', frames: 'all' }, 'GIF:in'],
-        [gif, { format: 'png', frames: 'all' }, 'GIF:in[0]'],
-        [tiff, { format: 'pdf', pages: 'first' }, 'TIFF:in[0]'],
-        [tiff, { format: 'pdf', frames: 'first' }, 'TIFF:in[0,1]'],
-        // Without thumbnails, which are no pages.
-        [{ ...tiff, pages: [{ index: 0 }, { index: 2 }] }, { format: 'pdf' }, 'TIFF:in[0,2]'],
-        [{ ...tiff, pages: [{ index: 1 }, { index: 2 }] }, { format: 'png' }, 'TIFF:in[1]'],
-      ] as const)
-        expect(lines(picture, given)[0], JSON.stringify(given)).to.include(` ${read} `);
-    });
-
-    it('has a note if the result lacks frames or pages, or has other colours', () => {
-      const jpg = { type: 'jpg', profile: 'other' } as const;
-      for (const [picture, given, ...notes] of [
-        [gif, { format: 'webp' }],
-        [gif, { format: 'webp', frames: 'first' }, 'first-frame-only'],
-        [gif, { format: 'jpg' }, 'first-frame-only'],
-        [{ type: 'png', hasIgnoredFrames: true }, {}, 'first-frame-only'],
-        [tiff, { format: 'jpg' }, 'first-page-only'],
-        [tiff, { format: 'pdf' }],
-        [jpg, {}, 'colour-converted-to-srgb'],
-        [jpg, { metadata: 'all' }],
-        [{ ...jpg, profile: 'srgb' }, {}],
-      ] as const)
-        expect(plan(job(picture, given)).notes, JSON.stringify([picture, given])).to.deep.equal(notes);
-    });
-  });
-
   it('states that a PNG of many greys has greys, which ImageMagick would count', () => {
     const grey = { alpha: false, bits: 8, colourSpace: 'grey' } as const;
     const isStated = (picture: Partial<ImageInfo>, given: Partial<ConvertOptions> = {}) =>
