@@ -62,23 +62,6 @@ describe('the conversion key', () => {
     expect(keyOf(drawing, {}, newer)).to.not.equal(keyOf(drawing));
   });
 
-  it('does not change with explicit defaults, their order, or a box larger than the image', () => {
-    const sized: ImageInfo = { type: 'png', width: 400, height: 300 };
-    const spellings: readonly Partial<ConvertOptions>[] = [
-      { fit: 'inside', position: 'center', enlarge: false, frames: 'all', pages: 'all', lossless: false },
-      { pages: 'all', fit: 'inside' },
-      { width: 400, height: 300 },
-      { width: 9999 },
-      { width: 9999, height: 9999, fit: 'inside', enlarge: false },
-    ];
-    for (const image of [PHOTO, sized])
-      for (const options of spellings)
-        expect(keyOf(image, options), `${image.type} ${JSON.stringify(options)}`).to.equal(keyOf(image));
-    const order = { maxBytes: 1000, width: 100, height: 100 };
-    const reversed = { height: 100, width: 100, maxBytes: 1000 };
-    expect(keyOf(PHOTO, order)).to.equal(keyOf(PHOTO, reversed));
-  });
-
   it('contains the options if the commands of a later step depend on a result', () => {
     expect(keyOf(PHOTO, { maxBytes: 1000 })).to.not.equal(keyOf(PHOTO, { maxBytes: 2000 }));
     const styled: ImageInfo = { type: 'svg', styled: true };

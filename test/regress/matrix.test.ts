@@ -27,23 +27,6 @@ describe('the matrix of a regression check', () => {
     }
   });
 
-  it('accepts fit, position, enlarge and max_bytes, and rejects incompatible options', () => {
-    const square = { name: 'square', format: 'jpg', width: 300, height: 200, fit: 'cover' };
-    const [asked] = toMatrix({
-      cases: [{ ...square, position: 'north', enlarge: true, max_bytes: 9000 }],
-    }).cases;
-    expect(asked?.options).to.include({ fit: 'cover', position: 'top', enlarge: true, maxBytes: 9000 });
-    expect(() => toMatrix({ cases: [{ ...square, format: 'png', max_bytes: 9000 }] })).to.throw(
-      RegressError,
-      'case square: Invalid max_bytes "9000": expected a format with a quality to lower (webp, jpg, avif, jxl), which png does not have.',
-    );
-    const { height: _, ...oneSide } = square;
-    expect(() => toMatrix({ cases: [oneSide] })).to.throw(
-      RegressError,
-      'case square: Invalid fit "cover": expected width and height, of which height is missing.',
-    );
-  });
-
   it('applies the most specific thresholds: for images of a case, for a case, for all', () => {
     const matrix = toMatrix({
       thresholds: { psnr: 50, ssim: 0.9 },

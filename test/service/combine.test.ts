@@ -308,13 +308,6 @@ describe('combine', () => {
     expect(await keyOf(same, { delay: '20' })).to.not.equal(key);
   });
 
-  it('converts identical files once, and has a page for each', async () => {
-    const [file] = coloured as [FormFile];
-    const { body } = await combined([file, coloured[1] as FormFile, file], { format: 'pdf' });
-    const { pages, points } = await pdfFacts(body);
-    expect([pages, points[0]]).to.deep.equal([3, points[2]]);
-  });
-
   it('takes the files of a ZIP archive, in its order', async () => {
     const archive = makeZip(
       coloured.slice(0, 3).map(([name, content]) => ({ name, content: Buffer.from(content) })),

@@ -83,14 +83,6 @@ describe('pages by number', () => {
     }
   });
 
-  it('have the bytes of a conversion of one page, with other options, too', async () => {
-    const fields = { ...png, width: '30', rotate: '90', greyscale: 'yes' };
-    const { body } = await converted(own.base, PDF, { ...fields, pages: '3-4' });
-    const [third, fourth] = await readZip(body);
-    expect(third?.content).to.deep.equal((await converted(own.base, PDF, { ...fields, pages: '3' })).body);
-    expect(fourth?.content).to.deep.equal((await converted(own.base, PDF, { ...fields, pages: '4' })).body);
-  });
-
   it('apply to each file of a batch, and to a variant', async () => {
     const batch = await sendBatch(
       own.base,

@@ -23,11 +23,6 @@ describe('the pages of a PDF', () => {
     image = plain(600, 300),
   ) => image.withMetadata({ density }).toFormat(format, { quality: 90 }).toBuffer();
 
-  it('have the size of a scan in A4 with 300 dpi', async () => {
-    const [[width = 0, height = 0] = []] = await pointsOf(await stating(300, 'jpeg', plain(2480, 3508)));
-    expect([Math.round(width), Math.round(height)]).to.deep.equal([595, 842]);
-  });
-
   it('follow the resolution that a JPEG, PNG, TIFF, WebP, AVIF or BMP states', async () => {
     for (const format of ['jpeg', 'png', 'tiff', 'webp', 'avif'] as const) {
       expect(await pointsOf(await stating(300, format)), format).to.deep.equal([[144, 72]]);

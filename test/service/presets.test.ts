@@ -131,12 +131,6 @@ describe('PRESETS_FILE', () => {
     expect((await ask({ preset: 'pair', width: '200' })).status).to.equal(200);
   });
 
-  it('returns 400 with all names for another name', async () => {
-    expect((await ask({ preset: 'square' })).outcome).to.equal(
-      '400 Invalid preset "square": expected one of card, product, poster, best, lenient, pair.',
-    );
-  });
-
   it('is checked at startup, with the line of each problem', async () => {
     for (const [text, expected] of [
       [
