@@ -120,18 +120,6 @@ describe('the client for applications', () => {
     ]);
   });
 
-  it('converts a batch of files to an archive with a manifest', async () => {
-    const files = ['one.jpg', 'two.jpg'].map((name) => new File([new Uint8Array(photo)], name));
-    const { type, response } = await client().batch(files, {
-      ...({ output_format: 'png', width: 30, manifest: true, on_error: 'skip' } as const),
-    });
-    expect(type).to.equal('application/zip');
-    const entries = await readZip(await bytesOf(response));
-    expect(entries.map(({ name }) => name)).to.have.members(['one.png', 'two.png', 'manifest.json']);
-    const one = entries.find(({ name }) => name === 'one.png');
-    expect(await sharp(one?.content).metadata()).to.include({ format: 'png', width: 30 });
-  });
-
   it('describes an image, and with options what its conversion would result in', async () => {
     const file = new File([new Uint8Array(photo)], 'scene.jpg');
     const plain = await client().identify(file);

@@ -21,6 +21,10 @@ const without = ({ properties }: HeifItem, name: string): Buffer[] =>
 const BITS = box('pixi', Buffer.from([0, 0, 0, 0, 3, 8, 8, 8]));
 const BITS_OF_ONE = box('pixi', Buffer.from([0, 0, 0, 0, 1, 8]));
 
+/** A clean aperture of 40 × 60 of 120 × 80 pixels, so far right of and below their centre. */
+const aperture = (right: number, below: number): Buffer =>
+  box('clap', Buffer.from([40, 1, 60, 1, right, 1, below, 1].flatMap((one) => [...uint32(one >>> 0)])));
+
 /**
  * A rotation by quarter turns anticlockwise, and an exchange of top and bottom (0) or left and
  * right (1).
@@ -210,8 +214,7 @@ describe('an AVIF', () => {
 
   it('with a clean aperture that its alpha lacks keeps the alpha', async () => {
     const [colours, alpha] = itemsOf(await fixture('window.avif')) as [HeifItem, HeifItem];
-    const numbers = [40, 1, 60, 1, 0, 1, -10, 1].flatMap((number) => [...uint32(number >>> 0)]);
-    const properties = [...colours.properties, box('clap', Buffer.from(numbers))];
+    const properties = [...colours.properties, aperture(0, -10)];
     const items = [{ ...colours, properties }, alpha];
     const file = heif({ brand: 'avif', items, references: [['auxl', 2, [1]]] });
     const { body } = await converted(service.base, file, { format: 'png' });
@@ -221,9 +224,6 @@ describe('an AVIF', () => {
 
   it('whose sequence header states a limited range keeps it with a clean aperture, also if it is rotated', async () => {
     const [item] = itemsOf(await edgeCase('unspecified-range.avif')) as [HeifItem];
-    // 40 × 60 of 120 × 80 pixels, 30 right of the centre and 10 above it.
-    const numbers = [40, 1, 60, 1, 30, 1, -10, 1].flatMap((number) => [...uint32(number >>> 0)]);
-    const aperture = box('clap', Buffer.from(numbers));
     const area = { left: 70, top: 0, width: 40, height: 60 };
     const shown = await open(scene()).removeAlpha().extract(area).png().toBuffer();
     for (const [turns, degrees] of [
@@ -231,7 +231,7 @@ describe('an AVIF', () => {
       [3, 90],
       [2, 180],
     ] as const) {
-      const properties = [...without(item, 'colr'), aperture, box('irot', Buffer.from([turns]))];
+      const properties = [...without(item, 'colr'), aperture(30, -10), box('irot', Buffer.from([turns]))];
       const file = heif({ brand: 'avif', items: [{ ...item, properties }] });
       const { body } = await converted(service.base, file, { format: 'png' });
       const wanted = await toPixels(sharp(shown).rotate(degrees));
@@ -244,10 +244,8 @@ describe('an AVIF', () => {
   it('with a clean aperture is fitted and cut in the size of the aperture', async () => {
     const plain = await fixture('scene.avif');
     const [item] = itemsOf(plain) as [HeifItem];
-    // 40 × 60 of 120 × 80 pixels, around the centre.
-    const numbers = [40, 1, 60, 1, 0, 1, 0, 1].flatMap((number) => [0, 0, 0, number]);
-    const aperture = box('clap', Buffer.from(numbers));
-    const file = heif({ brand: 'avif', items: [{ ...item, properties: [...item.properties, aperture] }] });
+    const properties = [...item.properties, aperture(0, 0)];
+    const file = heif({ brand: 'avif', items: [{ ...item, properties }] });
     const shown = await sharp(plain).extract({ left: 40, top: 10, width: 40, height: 60 }).png().toBuffer();
     for (const [options, expected] of [
       [{}, sharp(shown)],

@@ -1,6 +1,6 @@
 // @full
 import { expect } from 'chai';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/tables/formats.ts';
+import { OUTPUT_TYPES } from '../../src/tables/formats.ts';
 import { convert, fixture, jsonOf, sendForm } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -55,13 +55,6 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
     expect(jxl.message).to.include('WebP, PSD, CUR): EXTRA_INPUTS does not enable JPEG XL.');
     const ico = await convert(base, await fixture('scene.png'), { format: 'ico' });
     expect(ico.message).to.include('bmp, pdf, tiff');
-  });
-
-  it('enable all formats that work on this machine with the value all', async () => {
-    await services.start({ EXTRA_INPUTS: 'ALL', EXTRA_OUTPUTS: 'all' });
-    const { inputs, outputs } = services.current().service.capabilities;
-    expect(inputs).to.deep.equal([...INPUT_TYPES, 'heic', 'jxl', 'jp2', 'psd', 'cur', 'pdf']);
-    expect(outputs).to.deep.equal([...OUTPUT_TYPES, 'avif', 'jxl', 'tiff', 'ico']);
   });
 
   it('do not change the limits: a JPEG XL with more frames than MAX_FRAMES is rejected with 413', async () => {

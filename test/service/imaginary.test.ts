@@ -488,56 +488,42 @@ describe('the interface of imaginary', () => {
       expect(status).to.equal(200);
     });
 
-    const INVALID: readonly (readonly [path: string, query: Record<string, string>, message: string])[] = [
-      ['/fit', { width: '9' }, 'height "": expected width and height to be set.'],
-      ['/resize', {}, 'width "": expected width or height to be set.'],
-      ['/resize', { width: '-9' }, 'width "-9": expected a number.'],
-      ['/resize', { width: '99999' }, 'width "99999": expected a whole number from 1 to 16384.'],
-      [
-        '/resize',
-        { width: '9', quality: '101' },
-        'quality "101": expected a whole number from 1 to 100, or auto.',
-      ],
-      ['/resize', { width: '9', rotate: '45' }, 'rotate "45": expected 90, 180 or 270.'],
-      ['/convert', {}, 'type "": expected a format.'],
-      [
-        '/convert',
-        { type: 'exe' },
-        'type "exe": expected one of webp, png, jpg, gif, bmp, pdf, auto, smallest.',
-      ],
-      ['/extract', { areawidth: '9' }, 'areawidth "": expected areawidth and areaheight to be set.'],
-      ['/rotate', {}, 'rotate "": expected 90, 180 or 270.'],
-      ['/zoom', { factor: '1', top: '5' }, 'areawidth "": expected areawidth and areaheight to be set.'],
-      ['/zoom', { width: '9' }, 'factor "": expected a whole number from 1 to 9.'],
-      ['/zoom', { width: '9', top: '5' }, 'factor "": expected a whole number from 1 to 9.'],
-      ['/zoom', { factor: '10' }, 'factor "10": expected a whole number from 1 to 9.'],
-      ['/blur', { minampl: '0.2' }, 'sigma "": expected a number above 0.'],
-      ['/blur', { sigma: '0.1' }, 'sigma "0.1": expected a number from 0.3 to 100.'],
-      ['/watermark', { text: ' ' }, 'text "": expected a text of 1 to 500 characters.'],
-      [
-        '/watermark',
-        { text: 'a', font: 'a";b 9' },
+    /** Operations with their parameters, and what the message says. */
+    const INVALID: Readonly<Record<string, string>> = {
+      '/fit?width=9': 'height "": expected width and height to be set.',
+      '/resize': 'width "": expected width or height to be set.',
+      '/resize?width=-9': 'width "-9": expected a number.',
+      '/resize?width=99999': 'width "99999": expected a whole number from 1 to 16384.',
+      '/resize?width=9&quality=101': 'quality "101": expected a whole number from 1 to 100, or auto.',
+      '/resize?width=9&rotate=45': 'rotate "45": expected 90, 180 or 270.',
+      '/convert': 'type "": expected a format.',
+      '/convert?type=exe': 'type "exe": expected one of webp, png, jpg, gif, bmp, pdf, auto, smallest.',
+      '/extract?areawidth=9': 'areawidth "": expected areawidth and areaheight to be set.',
+      '/rotate': 'rotate "": expected 90, 180 or 270.',
+      '/zoom?factor=1&top=5': 'areawidth "": expected areawidth and areaheight to be set.',
+      '/zoom?width=9': 'factor "": expected a whole number from 1 to 9.',
+      '/zoom?width=9&top=5': 'factor "": expected a whole number from 1 to 9.',
+      '/zoom?factor=10': 'factor "10": expected a whole number from 1 to 9.',
+      '/blur?minampl=0.2': 'sigma "": expected a number above 0.',
+      '/blur?sigma=0.1': 'sigma "0.1": expected a number from 0.3 to 100.',
+      '/watermark?text=%20': 'text "": expected a text of 1 to 500 characters.',
+      '/watermark?text=a&font=a";b 9':
         'font "a";b 9": expected a family, style and size such as "sans bold 12".',
-      ],
-      [
-        '/watermark',
-        { text: 'a', color: 'url(#a)' },
-        'color "url(#a)": expected a colour such as 255,200,150.',
-      ],
-      ['/watermark', { text: 'a', dpi: '9999' }, 'dpi "9999": expected a whole number from 1 to 1200.'],
-      ['/watermark', { text: 'a', opacity: 'none' }, 'opacity "none": expected a number from 0 to 1.'],
-      [
-        '/watermarkimage',
-        { image: 'http://a.example/b.png' },
+      '/watermark?text=a&color=url(%23a)': 'color "url(#a)": expected a colour such as 255,200,150.',
+      '/watermark?text=a&dpi=9999': 'dpi "9999": expected a whole number from 1 to 1200.',
+      '/watermark?text=a&opacity=none': 'opacity "none": expected a number from 0 to 1.',
+      '/watermarkimage?image=http://a.example/b.png':
         'image "http://a.example/b.png": expected the form part watermark, since no address is fetched.',
-      ],
-      ['/watermarkimage', { left: '9' }, 'watermark "": expected an image as the form part watermark.'],
-    ];
+      '/watermarkimage?left=9': 'watermark "": expected an image as the form part watermark.',
+    };
     it('invalid parameters, each with what was expected', async () => {
       await startShared(SETTINGS);
       const grey = await fixture('grey.jpg');
-      for (const [path, query, message] of INVALID)
-        expect(await refusal(post(path, query, grey))).to.equal(`400 Invalid ${message}`);
+      for (const [call, message] of Object.entries(INVALID)) {
+        const { pathname, searchParams } = new URL(call, 'http://x');
+        const query = Object.fromEntries(searchParams);
+        expect(await refusal(post(pathname, query, grey)), call).to.equal(`400 Invalid ${message}`);
+      }
     });
 
     it('what is no image, is empty, too large or encoded', async () => {
