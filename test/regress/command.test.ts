@@ -1,5 +1,3 @@
-// @full
-import { truncateSync } from 'node:fs';
 import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
@@ -275,21 +273,6 @@ describe('imagemill regress', () => {
       expect(status, words.join(' ')).to.equal(2);
     }
     expect(await readdir(images), 'a folder without a baseline is not changed').to.include.members(IMAGES);
-  });
-
-  it('exits with 2 and names an image that becomes shorter while it is sent to a server', async () => {
-    const folder = await makeTempDir('shrinking');
-    const image = join(folder, 'long.jpg');
-    await writeFile(image, Buffer.alloc(20_000_000, await readFile(fixturePath('scene.jpg'))));
-    const url = await stub((req) => {
-      truncateSync(image, 1000); // the client has sent the first bytes, and reads the rest from now on
-      return req.resume();
-    });
-    const to = join(await makeTempDir('of-shrinking'), 'baseline');
-    const words = ['regress', 'record', folder, '--matrix', matrix, '--url', url, '--to', to];
-    expect((await runCommand(words)).outcome).to.equal(
-      `2 imagemill: ${image} became shorter while it was read`,
-    );
   });
 
   it('does not make the server load its decoders', async function () {

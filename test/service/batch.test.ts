@@ -93,15 +93,13 @@ describe('POST /batch', () => {
       expect(await namesIn(answer)).to.deep.equal([name]);
     });
 
-  describe('rejects', () => {
-    it('an unsupported type, with the name of the file', async () => {
-      expect(
-        await refusal([
-          ['a.jpg', photo],
-          ['b.png', Buffer.from('text')],
-        ]),
-      ).to.match(/^415 File 2 \("b\.png"\) is not an image of a supported format \(PNG, .*WebP\)\.$/);
-    });
+  it('rejects an unsupported type, with the name of the file', async () => {
+    expect(
+      await refusal([
+        ['a.jpg', photo],
+        ['b.png', Buffer.from('text')],
+      ]),
+    ).to.match(/^415 File 2 \("b\.png"\) is not an image of a supported format \(PNG, .*WebP\)\.$/);
   });
 
   describe('with invalid files among valid ones', () => {

@@ -160,24 +160,22 @@ describe('POST /convert with failures', () => {
     });
   });
 
-  describe('of the queue', () => {
-    it('returns 503 with Retry-After when the queue is full, and converts what was queued', async () => {
-      const { MAGICK_BIN, started, open } = await gatedMagick();
-      await start({ MAGICK_BIN, CONCURRENCY: '1', QUEUE_LIMIT: '1' });
-      const running = convert(current().base, photo);
-      await started();
-      const waiting = convert(current().base, photo);
-      await eventually(async () => (await conversionsWaiting(current().base)) === 1);
-      const refused = await convert(current().base, photo);
-      expect([refused.status, refused.message, refused.headers.get('retry-after')]).to.deep.equal([
-        503,
-        'The service is busy: too many conversions are waiting. Try again shortly.',
-        '5',
-      ]);
-      expect(jsonOf(refused).error).to.include({ reason: 'queue_full', retryable: true });
-      await open();
-      expect([(await running).status, (await waiting).status]).to.deep.equal([200, 200]);
-    });
+  it('returns 503 with Retry-After when the queue is full, and converts what was queued', async () => {
+    const { MAGICK_BIN, started, open } = await gatedMagick();
+    await start({ MAGICK_BIN, CONCURRENCY: '1', QUEUE_LIMIT: '1' });
+    const running = convert(current().base, photo);
+    await started();
+    const waiting = convert(current().base, photo);
+    await eventually(async () => (await conversionsWaiting(current().base)) === 1);
+    const refused = await convert(current().base, photo);
+    expect([refused.status, refused.message, refused.headers.get('retry-after')]).to.deep.equal([
+      503,
+      'The service is busy: too many conversions are waiting. Try again shortly.',
+      '5',
+    ]);
+    expect(jsonOf(refused).error).to.include({ reason: 'queue_full', retryable: true });
+    await open();
+    expect([(await running).status, (await waiting).status]).to.deep.equal([200, 200]);
   });
 
   describe('of a client that disconnects', () => {

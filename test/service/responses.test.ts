@@ -81,14 +81,12 @@ describe('responses', () => {
     });
   });
 
-  describe('to invalid requests', () => {
-    it('list the allowed methods', async () => {
-      const allow = async (path: string) =>
-        (await sendForm(service.base + path, { method: 'PATCH' })).headers.get('allow');
-      expect(await allow('/convert')).to.equal('POST, PUT, OPTIONS');
-      expect(await allow('/batch')).to.equal('POST, OPTIONS');
-      expect(await allow('/formats')).to.equal('GET, HEAD, OPTIONS');
-    });
+  it('to a method that is not allowed list the allowed ones', async () => {
+    const allow = async (path: string) =>
+      (await sendForm(service.base + path, { method: 'PATCH' })).headers.get('allow');
+    expect(await allow('/convert')).to.equal('POST, PUT, OPTIONS');
+    expect(await allow('/batch')).to.equal('POST, OPTIONS');
+    expect(await allow('/formats')).to.equal('GET, HEAD, OPTIONS');
   });
 
   describe('to requests whose Accept prefers problem details', () => {
@@ -152,25 +150,23 @@ describe('responses', () => {
     expect(await encoding(2049)).to.equal('200 null');
   });
 
-  describe('to other origins', () => {
-    it('are readable with their headers, including errors', async () => {
-      for (const path of ['/formats', '/nothing']) {
-        const { headers } = await sendForm(service.base + path, {
-          headers: { origin: 'https://example.com' },
-        });
-        expect(headers.get('access-control-allow-origin')).to.equal('*');
-        expect(headers.get('access-control-expose-headers')?.split(',')).to.include.members([
-          'Content-Disposition',
-          'X-RateLimit-Remaining',
-          'Retry-After',
-          'X-Image-Width',
-          'X-Image-Height',
-          'Repr-Digest',
-          'X-Conversion-Notes',
-          'X-Conversion-Quality',
-        ]);
-      }
-    });
+  it('to other origins are readable with their headers, including errors', async () => {
+    for (const path of ['/formats', '/nothing']) {
+      const { headers } = await sendForm(service.base + path, {
+        headers: { origin: 'https://example.com' },
+      });
+      expect(headers.get('access-control-allow-origin')).to.equal('*');
+      expect(headers.get('access-control-expose-headers')?.split(',')).to.include.members([
+        'Content-Disposition',
+        'X-RateLimit-Remaining',
+        'Retry-After',
+        'X-Image-Width',
+        'X-Image-Height',
+        'Repr-Digest',
+        'X-Conversion-Notes',
+        'X-Conversion-Quality',
+      ]);
+    }
   });
 
   it('have the request ID of the request if it is valid, and another one otherwise', async () => {

@@ -92,20 +92,18 @@ describe('the upload', () => {
     }
   });
 
-  describe('body', () => {
-    it('must be a form or an image, and the message names a command for each', async () => {
-      for (const type of [
-        'application/json',
-        'multipart/mixed; boundary=xyz',
-        'text/plain',
-        'multipart/form-data',
-      ]) {
-        const init = { method: 'POST', headers: { 'content-type': type }, body: '{}' };
-        expect((await sendForm(`${service.base}/convert`, init)).outcome, type).to.equal(
-          `400 ${NOT_MULTIPART}`,
-        );
-      }
-    });
+  it('must be a form or an image as the body, and the message names a command for each', async () => {
+    for (const type of [
+      'application/json',
+      'multipart/mixed; boundary=xyz',
+      'text/plain',
+      'multipart/form-data',
+    ]) {
+      const init = { method: 'POST', headers: { 'content-type': type }, body: '{}' };
+      expect((await sendForm(`${service.base}/convert`, init)).outcome, type).to.equal(
+        `400 ${NOT_MULTIPART}`,
+      );
+    }
   });
 });
 

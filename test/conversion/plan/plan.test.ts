@@ -2,16 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { measuringJobs } from '../../../src/conversion/measure/measurements.ts';
-import {
-  plan,
-  planAgain,
-  planBranch,
-  planDecoding,
-  planJob,
-  planTogether,
-} from '../../../src/conversion/plan/index.ts';
+import { plan, planBranch, planDecoding, planJob, planTogether } from '../../../src/conversion/plan/index.ts';
 import { createJob, refusedLabel, toolsFor } from '../../../src/conversion/plan/job.ts';
-import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import { outputsOf } from '../../../src/conversion/plan/step.ts';
 import type {
   ConversionJob,
@@ -20,7 +12,7 @@ import type {
   ToolContext,
 } from '../../../src/conversion/plan/types.ts';
 import { watermarkBoxes } from '../../../src/conversion/plan/watermark.ts';
-import { type ImageFacts, type ImageInfo, type Page, RGB_PIXELS } from '../../../src/images/image-info.ts';
+import type { ImageFacts, ImageInfo, Page } from '../../../src/images/image-info.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/tables/formats.ts';
 import { type Fit, OPTION_NAMES, OPTIONS } from '../../../src/tables/options.ts';
 import type { ToolName } from '../../../src/tables/tools.ts';
@@ -79,19 +71,6 @@ describe('the golden plans of fixtures/plans.json', () => {
 });
 
 describe('the plan', () => {
-  it('has one output file, whose name is not the start of another file name', () => {
-    for (const picture of [{ type: 'svg' }, { type: 'avif' }, { type: 'gif', animation: moving }] as const) {
-      for (const format of ['webp', 'png', 'pdf'] as const) {
-        const output = `image.${format}`;
-        const written = planSteps(job(picture, { format }, SIX)).flatMap(({ args }) =>
-          args.filter((arg) => /^(\w+:)?image/.test(arg)),
-        );
-        const isDocument = format === 'pdf' && picture.type !== 'svg'; // of other files
-        expect(written.map((arg) => arg.replace(/^\w+:/, ''))).to.deep.equal(isDocument ? [] : [output]);
-      }
-    }
-  });
-
   it('depends on each option', () => {
     const page = { index: 0, width: 300, height: 400 };
     const pictures: readonly ImageInfo[] = [
@@ -257,25 +236,23 @@ describe('the plan', () => {
     });
   });
 
-  describe('for a resize with an ImageMagick that can drop an opaque alpha channel', () => {
-    const drops = (image: ImageInfo, given: Partial<ConvertOptions>): boolean =>
-      plan(job(image, given, { ...SEVEN, dropsOpaqueAlpha: true })).steps.some(({ args }) =>
-        args.join(' ').includes('-alpha off-if-opaque -filter'),
-      );
+  const drops = (image: ImageInfo, given: Partial<ConvertOptions>): boolean =>
+    plan(job(image, given, { ...SEVEN, dropsOpaqueAlpha: true })).steps.some(({ args }) =>
+      args.join(' ').includes('-alpha off-if-opaque -filter'),
+    );
 
-    it('drops that of a resized single image or animated WebP before the resize', () => {
-      const gif = { type: 'gif', animation: moving } as const;
-      const png = { type: 'png', width: 300, height: 200 } as const;
-      for (const [image, given, isDropped] of [
-        [png, { width: 100 }, true],
-        [gif, { format: 'png', width: 100 }, true],
-        [gif, { format: 'webp', width: 100 }, true],
-        [gif, { format: 'gif', width: 100 }, false],
-        [png, {}, false],
-        [{ ...png, type: 'jpg' }, { width: 100 }, false],
-      ] as const)
-        expect(drops(image, given), JSON.stringify([image, given])).to.equal(isDropped);
-    });
+  it('drops an opaque alpha channel of a resized single image or animated WebP, if ImageMagick can', () => {
+    const gif = { type: 'gif', animation: moving } as const;
+    const png = { type: 'png', width: 300, height: 200 } as const;
+    for (const [image, given, isDropped] of [
+      [png, { width: 100 }, true],
+      [gif, { format: 'png', width: 100 }, true],
+      [gif, { format: 'webp', width: 100 }, true],
+      [gif, { format: 'gif', width: 100 }, false],
+      [png, {}, false],
+      [{ ...png, type: 'jpg' }, { width: 100 }, false],
+    ] as const)
+      expect(drops(image, given), JSON.stringify([image, given])).to.equal(isDropped);
   });
 
   it('needs the size of an SVG only to cover the box, or for borders of a PDF', () => {
@@ -292,33 +269,6 @@ describe('the plan', () => {
       const measuring = measuringJobs(job(picture, { width: 10, height: 10, ...given }));
       expect(measuring.length > 0, JSON.stringify([picture, given])).to.equal(isMeasured);
     }
-  });
-
-  it('encodes the stored image again for a limit of bytes, or the frames if another tool assembles them', () => {
-    const again = (picture: ImageInfo, given: Partial<ConvertOptions>, machine: ToolContext) => {
-      const { tool, args } = complete(planAgain(job(picture, { maxBytes: 1000, ...given }, machine)));
-      return `${tool} ${args.join(' ')}`;
-    };
-    const gif = { type: 'gif', animation: moving } as const;
-    expect(again({ type: 'jpg' }, { format: 'jpg', quality: 33 }, SEVEN)).to.equal(
-      'magick -limit thread 1 MIFF:kept.miff -strip +set label +set png:tIME -sampling-factor 4:2:0 -quality 33 JPEG:image.jpg',
-    );
-    expect(again(gif, {}, SEVEN)).to.include(' MIFF:kept.miff ');
-    expect(again(gif, { quality: 33 }, SIX)).to.equal(lines(gif, { quality: 33 }, SIX)[1]);
-  });
-
-  it('renders a drawing again that was too large, by the side that is exceeded', () => {
-    const again = (drawn: { width: number; height: number }, image: Partial<ImageFacts> = {}) => {
-      const drawing = job({ type: 'svg', ...image }, { format: 'png', width: 500, height: 300 });
-      const step = renderSmaller(drawing, drawn);
-      return step && complete(step).args.join(' ');
-    };
-    expect(again({ width: 500, height: 300 })).to.equal(undefined);
-    expect(again({ width: 501, height: 282 })).to.equal('-f png -w 500 -o image.png');
-    expect(again({ width: 212, height: 301 })).to.equal('-f png -h 300 -o image.png');
-    expect(again({ width: 212, height: 301 }, { canvasColour: 'rgb(1, 2, 3)' })).to.equal(
-      '-f png -h 300 --background-color rgb(1, 2, 3) -o image.png',
-    );
   });
 
   it('decodes an AVIF by heif-convert only on version 6', () => {
@@ -380,28 +330,13 @@ describe('the plan', () => {
       expect(isPalette({}, given), JSON.stringify(given)).to.equal(false);
   });
 
-  describe('for a TIFF', () => {
-    const page = (at: number): Page => ({ index: at });
-    const picture = { type: 'tiff', pages: [0, 2, 3].map(page) } as const;
-    it('with old-style JPEG inside would be misread by version 6', () => {
-      const old: ImageInfo = { type: 'tiff', pages: [{ index: 0, kinds: ['old-jpeg'] }] };
-      const label = 'old-style JPEG in a TIFF';
-      const misreadBy = (tools: ToolContext, image = old) => refusedLabel(job(image, {}, tools));
-      expect([misreadBy(SIX), misreadBy(SEVEN), misreadBy(SIX, picture)]).to.deep.equal([
-        label,
-        undefined,
-        undefined,
-      ]);
-    });
-
-    it('is rejected only for pages that the result would show', () => {
-      const pages: Page[] = [{ index: 0 }, { index: 1, kinds: ['icc-lab'] }];
-      const misreadIn = (format: 'png' | 'pdf') => refusedLabel(job({ type: 'tiff', pages }, { format }));
-      expect([misreadIn('png'), misreadIn('pdf')]).to.deep.equal([
-        undefined,
-        'ICCLab or ITULab colours in a TIFF',
-      ]);
-    });
+  it('rejects a TIFF only for pages that the result would show', () => {
+    const pages: Page[] = [{ index: 0 }, { index: 1, kinds: ['icc-lab'] }];
+    const misreadIn = (format: 'png' | 'pdf') => refusedLabel(job({ type: 'tiff', pages }, { format }));
+    expect([misreadIn('png'), misreadIn('pdf')]).to.deep.equal([
+      undefined,
+      'ICCLab or ITULab colours in a TIFF',
+    ]);
   });
 
   describe('for the sandbox', () => {
@@ -493,20 +428,6 @@ describe('the plan', () => {
     ] as const;
     for (const picture of flat) expect(packed(picture)).to.deep.equal(['4', '1']);
     expect(packed({ type: 'png', flat: true }, { width: 300 })).to.deep.equal(['2', '5']);
-  });
-
-  it('keeps invisible pixels of a lossless WebP with cwebp on version 6, if there can be any', () => {
-    const webp = (image: ImageInfo, tools: ToolContext, lossless = true) =>
-      createJob(image, options({ format: 'webp', lossless }), tools).programs.at(-1);
-    const six = { ...SIX, encodesWebp: true };
-    const clear = { type: 'png', pixels: { ...RGB_PIXELS, alpha: true } } as const;
-    expect(webp(clear, six)).to.equal('cwebp');
-    expect(webp({ type: 'tiff' }, six)).to.equal('cwebp');
-    for (const one of [{ type: 'jpg' }, { type: 'svg' }, { type: 'png', pixels: RGB_PIXELS }] as const)
-      expect(webp(one, six), one.type).to.equal('magick');
-    expect([webp(clear, six, false), webp(clear, SIX), webp(clear, SEVEN)]).to.deep.equal(
-      Array(3).fill('magick'),
-    );
   });
 
   it('selects the colours of a PNG with pngquant, which prints the result, if it is installed', () => {
