@@ -15,7 +15,7 @@ import {
   withFile,
   writeAt,
 } from './containers/file.ts';
-import { type Tags, TiffReader } from './containers/ifd.ts';
+import { TAG, type Tags, TiffReader } from './containers/ifd.ts';
 import { jpegSegments, type Part, pngChunks, riffChunks } from './containers/parts.ts';
 import {
   combineOrientations,
@@ -31,21 +31,10 @@ import { correctXmp } from './xmp-edits.ts';
 /** Marker before EXIF in a JPEG. Some writers put it before EXIF in other formats. */
 const EXIF_MARKER = Buffer.from('Exif\0\0', 'latin1');
 
-/** Tags (EXIF 2.32, 4.6). */
-const TAGS = {
-  orientation: 0x0112,
-  resolutionX: 0x011a,
-  resolutionY: 0x011b,
-  resolutionUnit: 0x0128,
-  exifDirectory: 0x8769,
-  xmp: 0x02bc,
-  thumbnailOffset: 0x0201,
-  thumbnailLength: 0x0202,
-} as const;
 /** Tags of the width and the height, in the first directory and in that of EXIF. */
 const SIZE_TAGS = [
-  [0x0100, 0x0101],
-  [0xa002, 0xa003],
+  [TAG.width, TAG.height],
+  [TAG.exifWidth, TAG.exifHeight],
 ] as const;
 
 /** First bytes of EXIF after its marker. Browsers ignore EXIF with others. */
@@ -62,7 +51,7 @@ export async function readExif(
   if (!TIFF_HEADERS.includes(header.toString('latin1'))) return {};
   const tiff = new TiffReader(bytes, header[0]);
   const tags = await tiff.tags(at + ((await tiff.number(at + 4, 4)) ?? 0));
-  const value = tags.get(TAGS.orientation)?.value;
+  const value = tags.get(TAG.orientation)?.value;
   return {
     ...(isOrientation(value) && { orientation: value }),
     ...(await readResolution(tiff, tags, at)),
@@ -78,9 +67,9 @@ export async function readResolution(
   tags: Tags,
   start = 0,
 ): Promise<Pick<ImageFacts, 'resolution'>> {
-  const [x, y] = [tags.get(TAGS.resolutionX), tags.get(TAGS.resolutionY)];
+  const [x, y] = [tags.get(TAG.resolutionX), tags.get(TAG.resolutionY)];
   if (!x || !y) return {};
-  const unit = tiffUnit(tags.get(TAGS.resolutionUnit)?.value);
+  const unit = tiffUnit(tags.get(TAG.resolutionUnit)?.value);
   return resolutionOf(await tiff.fraction(x, start), await tiff.fraction(y, start), unit);
 }
 
@@ -163,7 +152,7 @@ const PARTS: Partial<
     const tiff = await TiffReader.open(bytes);
     if (!tiff) return;
     for await (const { offset } of tiff.directories()) {
-      const { value = 0, count = 0 } = (await tiff.tags(offset)).get(TAGS.xmp) ?? {};
+      const { value = 0, count = 0 } = (await tiff.tags(offset)).get(TAG.xmp) ?? {};
       if (count > 0 && value + count <= size)
         yield { name: 'TIFF', kind: 'xmp', offset: value, length: count };
     }
@@ -188,17 +177,20 @@ export const withoutMarker = (body: Buffer): Buffer =>
 /** Changes the width and the height that a directory of EXIF states. */
 type CorrectSizes = (exif: Buffer, tiff: TiffReader, directory: number) => Promise<void>;
 
-/** Removes the thumbnail, and corrects the stated width and height. */
+/** Overwrites the thumbnail with zeros, and corrects the stated width and height. */
 async function makeExifUpright(body: Buffer, correctSizes: CorrectSizes | undefined): Promise<void> {
   const exif = withoutMarker(body);
   const tiff = new TiffReader(bufferReader(exif), exif[0]);
   const first = (await tiff.first()) ?? 0;
-  const exifAt = (await tiff.tags(first)).get(TAGS.exifDirectory)?.value ?? 0;
+  const exifAt = (await tiff.tags(first)).get(TAG.exif)?.value ?? 0;
   await correctSizes?.(exif, tiff, first);
   if (exifAt > 0) await correctSizes?.(exif, tiff, exifAt);
-  const { count: countBytes, entry } = tiff.layout;
-  const count = (await tiff.number(first, countBytes)) ?? 0;
-  await removeThumbnail(exif, tiff, first + countBytes + count * entry);
+  const thumbnail = await findThumbnail(tiff, first);
+  if (!thumbnail) return;
+  const { start, length, linkAt } = thumbnail;
+  const end = Math.min(exif.length, start + length);
+  if (start > 0 && start < end) exif.fill(0, start, end);
+  exif.fill(0, linkAt, linkAt + 4); // ends the list of directories
 }
 
 /** Exchanges types, counts and values of the two entries. */
@@ -228,19 +220,16 @@ const removeSizes: CorrectSizes = async (exif, tiff, directory) => {
   }
 };
 
-/**
- * Overwrites the thumbnail with zeros, and ends the list of directories before it (EXIF 2.32, 4.5).
- *
- * @param link position of the offset of its directory
- */
-async function removeThumbnail(exif: Buffer, tiff: TiffReader, link: number): Promise<void> {
-  const second = await tiff.number(link, 4);
-  if (!second) return;
+/** Finds the thumbnail in the second directory, and where the offset of that is (EXIF 2.32, 4.5.2). */
+export async function findThumbnail(tiff: TiffReader, first: number) {
+  const { count: countBytes, entry } = tiff.layout;
+  const count = (await tiff.number(first, countBytes)) ?? 0;
+  const linkAt = first + countBytes + count * entry;
+  const second = await tiff.number(linkAt, 4);
+  if (!second) return undefined;
   const tags = await tiff.tags(second);
-  const start = tags.get(TAGS.thumbnailOffset)?.value ?? 0;
-  const end = Math.min(exif.length, start + (tags.get(TAGS.thumbnailLength)?.value ?? 0));
-  if (start > 0 && start < end) exif.fill(0, start, end);
-  exif.fill(0, link, link + 4);
+  const [start = 0, length = 0] = [TAG.thumbnail, TAG.thumbnailLength].map((tag) => tags.get(tag)?.value);
+  return { start, length, linkAt };
 }
 
 /** The orientation as an attribute or an element (XMP part 2, 8.4). */

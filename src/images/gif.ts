@@ -10,7 +10,7 @@ import {
   WindowReader,
   writeAt,
 } from './containers/file.ts';
-import { type GifBlock, gifBlocks } from './containers/parts.ts';
+import { CONTROL, type GifBlock, gifBlocks, SCREEN_AT, SCREEN_BYTES, TRANSPARENT } from './containers/parts.ts';
 import { type ImageFacts, type MetadataKind, RGB_PIXELS } from './image-info.ts';
 
 /** Maximum loop count of a WebP. */
@@ -18,11 +18,7 @@ const MAX_LOOP_COUNT = 65_535;
 /** Delay of a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
 
-/** Length of the header and the logical screen descriptor, and the offset of the canvas size. */
-const SCREEN_BYTES = 13;
-const SCREEN_AT = 6;
-/** Second byte of a graphic control extension and of an application extension. */
-const CONTROL = 0xf9;
+/** Second byte of an application extension. */
 const APPLICATION = 0xff;
 /** Offset of the name in an application extension (section 26). */
 const NAME_AT = 3;
@@ -110,11 +106,7 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-/**
- * Flag of a frame with a transparent colour, and the disposal methods that keep and clear its area
- * (section 23).
- */
-const TRANSPARENT = 1;
+/** Disposal methods that keep and clear the area of a frame (section 23). */
 const KEEP = 1;
 const CLEAR = 2;
 

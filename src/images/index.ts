@@ -15,7 +15,7 @@ import {
   withFile,
   withReader,
 } from './containers/file.ts';
-import { TiffReader } from './containers/ifd.ts';
+import { TAG, TiffReader } from './containers/ifd.ts';
 import { readGif, repairGif } from './gif.ts';
 import { readHeif } from './heif/heif.ts';
 import { repairHeif } from './heif/heif-repair.ts';
@@ -29,7 +29,7 @@ import { readPsd, repairPsd } from './psd.ts';
 import { repairSvg } from './svg/rewrite.ts';
 import { readSvg } from './svg/svg-info.ts';
 import { skipXmlPreamble } from './svg/svg-markup.ts';
-import { readTiff, TAG } from './tiff/tiff.ts';
+import { readTiff } from './tiff/tiff.ts';
 import { repairTiff } from './tiff/tiff-repair.ts';
 import { readWebp } from './webp.ts';
 

@@ -3,7 +3,8 @@
  * similarity (SSIM) of their luma in small windows, and the mean colours of these. Most of a
  * screenshot is flat and always alike, so the worst windows count besides the mean.
  */
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { OPEN_FLAGS } from './containers/file.ts';
 
 /** Two PAM files to compare. */
 export interface Comparison {
@@ -85,7 +86,7 @@ const MAX_HEADER = 200;
  * @throws {Error} if it is not a file with exactly the samples that its header states
  */
 function readSamples(path: string): Samples {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const file = openSync(path, OPEN_FLAGS);
   try {
     const info = fstatSync(file);
     const head = Buffer.alloc(MAX_HEADER);

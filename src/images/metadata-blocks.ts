@@ -3,14 +3,13 @@ import { promisify } from 'node:util';
 import { brotliDecompress } from 'node:zlib';
 import type { InputType } from '../tables/formats.ts';
 import type { ByteReader, WindowReader } from './containers/file.ts';
-import { TiffReader } from './containers/ifd.ts';
+import { TAG, TiffReader } from './containers/ifd.ts';
 import { boxes, jpegSegments, pngChunks, riffChunks } from './containers/parts.ts';
 import { META_BYTES } from './heif/heif.ts';
 import { metadataKindOf, metaIn, readItem } from './heif/heif-items.ts';
 import type { MetadataKind } from './image-info.ts';
 import { contentName } from './jxl.ts';
 import { kindOfChunk, readMetadataChunk } from './png/png-text.ts';
-import { TAG } from './tiff/tiff.ts';
 
 /**
  * Maximum bytes of a block to read. XMP with a thumbnail or a history can have as many; the fields

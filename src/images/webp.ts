@@ -23,7 +23,7 @@ export const WEBP_FLAGS = { animation: 0x02, xmp: 0x04, exif: 0x08, alpha: 0x10 
 const RESERVED = 0xc1;
 /** Flags in the last header byte of a frame: dispose to background, do not blend. */
 const DISPOSE = 1;
-const NO_BLEND = 2;
+export const NO_BLEND = 2;
 /** Bytes before the size of a lossy image. */
 const START_CODE = Buffer.from([0x9d, 0x01, 0x2a]);
 

@@ -162,7 +162,7 @@ async function hdrTags(primaries: Primaries, transfer: HdrTransfer): Promise<Pro
   const toSrgb = multiply(invert(srgbToXyz), wideToXyz);
   const mapTone = createToneMapping(transfer);
   const light = Array.from({ length: GRID_POINTS }, (_, at) =>
-    decodeSignal(transfer, at / (GRID_POINTS - 1)),
+    (transfer.hdr === 'pq' ? decodePq : decodeHlg)(at / (GRID_POINTS - 1)),
   );
   const values = new Uint16Array(GRID_POINTS ** 3 * 3);
   let at = 0;
@@ -215,11 +215,6 @@ function applySystemGamma(scene: Vector): Vector {
   const luminance = scene.reduce((sum, value, at) => sum + value * (LUMINANCE[at] as number), 0);
   const scale = (Math.max(luminance, 0) ** (HLG_GAMMA - 1) * DEFAULT_PEAK) / REFERENCE_WHITE;
   return [scene[0] * scale, scene[1] * scale, scene[2] * scale];
-}
-
-/** Converts one channel of a signal to light. */
-function decodeSignal({ hdr }: HdrTransfer, signal: number): number {
-  return hdr === 'pq' ? decodePq(signal) : decodeHlg(signal);
 }
 
 /**

@@ -1,26 +1,24 @@
 /** @module Combines GIFs of one frame to an animation (GIF89a specification, sections 17 to 27). */
 import { littleEndian, OPEN_FLAGS, WindowReader, withFile } from '../containers/file.ts';
-import { gifBlocks } from '../containers/parts.ts';
+import {
+  CONTROL,
+  DESCRIPTOR_BYTES,
+  FLAGS_AT,
+  gifBlocks,
+  HAS_TABLE,
+  SCREEN_AT,
+  SCREEN_BYTES,
+  SCREEN_FLAGS_AT,
+  TABLE_SIZE,
+  TRANSPARENT,
+} from '../containers/parts.ts';
 import type { FileRange, Piece } from '../containers/pieces.ts';
 import { CombineError, type FrameTiming } from './combiner.ts';
 
-/**
- * Length of the header and the logical screen descriptor, and the offsets of the size and of the
- * flags.
- */
-const SCREEN_BYTES = 13;
-const SIZE_AT = 6;
-const FLAGS_AT = 10;
-/** Length of an image descriptor, and the offset of its flags. */
-const DESCRIPTOR_BYTES = 10;
-const IMAGE_FLAGS_AT = 9;
-/** Flags of a colour table, the bits of its size, and the flag of interlaced rows. */
-const HAS_TABLE = 0x80;
-const TABLE_SIZE = 0x07;
+/** Flag of interlaced rows. */
 const INTERLACED = 0x40;
-/** First bytes of a graphic control extension, and the flag of a transparent colour. */
-const CONTROL = Buffer.from([0x21, 0xf9, 4]);
-const TRANSPARENT = 1;
+/** First bytes of a graphic control extension. */
+const CONTROL_START = Buffer.of(0x21, CONTROL, 4);
 /**
  * Disposal methods: the frame stays, or what was before it is restored, which is nothing. To clear
  * the area means the same for browsers, but libnsgif fills it with the background colour.
@@ -101,9 +99,9 @@ function toPieces(
   restores: boolean,
 ): Piece[] {
   const flags = (restores ? RESTORE : KEEP) | (transparent === undefined ? 0 : TRANSPARENT);
-  const control = Buffer.concat([CONTROL, Buffer.of(flags), delay, Buffer.of(transparent ?? 0, 0)]);
+  const control = Buffer.concat([CONTROL_START, Buffer.of(flags), delay, Buffer.of(transparent ?? 0, 0)]);
   const own = Buffer.from(descriptor);
-  own[IMAGE_FLAGS_AT] = HAS_TABLE | bits | ((descriptor[IMAGE_FLAGS_AT] ?? 0) & INTERLACED);
+  own[FLAGS_AT] = HAS_TABLE | bits | ((descriptor[FLAGS_AT] ?? 0) & INTERLACED);
   return [Buffer.concat([control, own]), table, padding ?? Buffer.alloc(0), data];
 }
 
@@ -114,16 +112,16 @@ function readFrame(path: string): Promise<Frame> {
   return withFile(path, OPEN_FLAGS, async (file) => {
     const reader = new WindowReader(file);
     const screen = Buffer.from(await reader.read(0, SCREEN_BYTES));
-    const size = screen.subarray(SIZE_AT, SIZE_AT + 4);
+    const size = screen.subarray(SCREEN_AT, SCREEN_AT + 4);
     let transparent: number | undefined;
     for await (const { name, offset, head, end } of gifBlocks(reader)) {
-      if (name === 'extension' && head.subarray(0, 3).equals(CONTROL))
+      if (name === 'extension' && head.subarray(0, 3).equals(CONTROL_START))
         transparent = (head[3] ?? 0) & TRANSPARENT ? head[6] : undefined;
       if (name !== 'image' || end === undefined) continue;
-      const flags = head[IMAGE_FLAGS_AT] ?? 0;
+      const flags = head[FLAGS_AT] ?? 0;
       const start = offset + DESCRIPTOR_BYTES;
       const hasOwn = (flags & HAS_TABLE) !== 0;
-      const bits = (hasOwn ? flags : (screen[FLAGS_AT] ?? 0)) & TABLE_SIZE;
+      const bits = (hasOwn ? flags : (screen[SCREEN_FLAGS_AT] ?? 0)) & TABLE_SIZE;
       const bytes = 3 * 2 ** (bits + 1);
       const from = hasOwn ? start : SCREEN_BYTES;
       const descriptor = head.subarray(0, DESCRIPTOR_BYTES);

@@ -1,6 +1,6 @@
 /** @module Combines TIFFs to one with all their pages (TIFF 6.0, section 2). */
 import { type Edit, fileReader, OPEN_FLAGS, readAt, withFile } from '../containers/file.ts';
-import { MAX_TAGS, TiffReader } from '../containers/ifd.ts';
+import { MAX_TAGS, TAG, TiffReader } from '../containers/ifd.ts';
 import type { Piece } from '../containers/pieces.ts';
 import { CombineError } from './combiner.ts';
 
@@ -14,14 +14,9 @@ const VALUE_BYTES = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const LONG = 4;
 const IFD = 13;
 /** Tags whose values are offsets of strips and tiles. */
-const DATA_TAGS = [273, 324];
-/**
- * Tags whose values are offsets of directories: SubIFDs, EXIF, GPS and the one for
- * interoperability.
- */
-const DIRECTORY_TAGS = [330, 34_665, 34_853, 40_965];
-/** Tag with the number of a page and the number of pages, which are counted anew by the order. */
-const PAGE_NUMBER = 297;
+const DATA_TAGS: readonly number[] = [TAG.strips, TAG.tiles];
+/** Tags whose values are offsets of directories. */
+const DIRECTORY_TAGS: readonly number[] = [TAG.subDirectories, TAG.exif, TAG.gps, TAG.interoperability];
 /** Maximum depth of directories in others. */
 const MAX_DEPTH = 3;
 /** Maximum number of strips or tiles of a page. */
@@ -34,7 +29,7 @@ interface Pages {
   /** Offset of the first directory, and where the last one states that there is no other. */
   readonly first: number;
   readonly endAt: number;
-  /** Places of the number of each page. */
+  /** Places of the number of each page and the number of pages, which are counted anew. */
   readonly numbersAt: readonly number[];
   /** Numbers of 32 bits that are offsets in the file: their places, and the numbers. */
   readonly offsets: readonly { readonly at: number; readonly values: readonly number[] }[];
@@ -132,7 +127,7 @@ function readPages(path: string): Promise<Pages> {
         const isInline = values * (VALUE_BYTES[type] ?? 0) <= 4;
         const placeAt = isInline ? valueAt : bytes.readUInt32LE(at + 8);
         if (!isInline) offsets.push({ at: valueAt, values: [placeAt] });
-        if (tag === PAGE_NUMBER && isInline) numberAt = valueAt;
+        if (tag === TAG.pageNumber && isInline) numberAt = valueAt;
         const isDirectory = DIRECTORY_TAGS.includes(tag);
         if (!isDirectory && !DATA_TAGS.includes(tag)) continue;
         if ((type !== LONG && type !== IFD) || values > MAX_OFFSETS)

@@ -2,20 +2,17 @@
 import { littleEndian, OPEN_FLAGS, WindowReader, withFile } from '../containers/file.ts';
 import { riffChunks } from '../containers/parts.ts';
 import { countBytes, type FileRange, type Piece } from '../containers/pieces.ts';
-import { readWebp, WEBP_FLAGS } from '../webp.ts';
+import type { Size } from '../image-info.ts';
+import { NO_BLEND, readWebp, WEBP_FLAGS } from '../webp.ts';
 import { CombineError, type FrameTiming } from './combiner.ts';
 
 /** Chunks with the pixels of an image. */
 const PIXELS = ['ALPH', 'VP8 ', 'VP8L'];
-/** Flag of a frame that replaces the pixels before it. Without it, those would show through. */
-const NO_BLEND = 2;
 /** Maximum size of the content of a file: a length of 32 bits, which must be even. */
 const MAX_RIFF_BYTES = 2 ** 32 - 10;
 
 /** The image of a WebP. */
-interface Frame {
-  readonly width: number;
-  readonly height: number;
+interface Frame extends Size {
   readonly alpha: boolean;
   readonly chunks: readonly FileRange[];
 }
@@ -36,6 +33,7 @@ export async function combineWebp(
     ...chunk('VP8X', [Buffer.of(WEBP_FLAGS.animation | alpha, 0, 0, 0), ...size]),
     ...chunk('ANIM', [Buffer.alloc(4), littleEndian(loopCount, 2)]),
     ...frames.flatMap(({ chunks }) => {
+      // Without the flag, the pixels before a frame would show through.
       const head = [Buffer.alloc(6), ...size, littleEndian(delayMs, 3), Buffer.of(NO_BLEND)];
       return chunk('ANMF', [...head, ...chunks]);
     }),

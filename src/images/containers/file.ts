@@ -42,18 +42,13 @@ export async function withReader<T>(
   const fd = openSync(path, OPEN_FLAGS);
   // The file was just written, so reading it from memory takes less time than a round trip to
   // another thread.
-  const read: PositionedReader['read'] = async (buffer, offset, length, position) => ({
-    bytesRead: readSync(fd, buffer, offset, length, position),
-  });
-  const whole: ByteReader = {
-    async read(offset, length) {
-      if (!Number.isSafeInteger(offset)) return NO_BYTES;
-      const bytes = Buffer.allocUnsafe(length);
-      return bytes.subarray(0, readSync(fd, bytes, 0, length, offset));
+  const file: PositionedReader = {
+    async read(buffer, offset, length, position) {
+      return { bytesRead: readSync(fd, buffer, offset, length, position) };
     },
   };
   try {
-    return await use(new WindowReader({ read }), whole);
+    return await use(new WindowReader(file), fileReader(file));
   } finally {
     closeSync(fd);
   }
@@ -61,7 +56,7 @@ export async function withReader<T>(
 
 /** Reads bytes. Those beyond the end of the file are 0, and are not counted in `found`. */
 export async function readAt(
-  file: FileHandle,
+  file: PositionedReader,
   at: number,
   length: number,
 ): Promise<{ readonly bytes: Buffer; readonly found: number }> {
@@ -74,7 +69,7 @@ export async function readAt(
  * Reads a file at any offset, without a window: for a few reads, or for large ones. Reads beyond
  * 2⁵³ return no bytes.
  */
-export const fileReader = (file: FileHandle): ByteReader => ({
+export const fileReader = (file: PositionedReader): ByteReader => ({
   async read(at, length) {
     if (!Number.isSafeInteger(at)) return NO_BYTES;
     const { bytes, found } = await readAt(file, at, length);

@@ -6,6 +6,53 @@ export const MAX_TAGS = 200;
 /** Maximum number of directories to read: one more than the largest MAX_FRAMES. */
 const MAX_DIRECTORIES = 10_001;
 
+/** Tags (TIFF 6.0, appendix A; EXIF 2.32, 4.6). */
+export const TAG = {
+  newSubfileType: 254,
+  subfileType: 255,
+  width: 256,
+  height: 257,
+  bitsPerSample: 258,
+  compression: 259,
+  photometric: 262,
+  fillOrder: 266,
+  strips: 273,
+  orientation: 274,
+  samplesPerPixel: 277,
+  rowsPerStrip: 278,
+  minSampleValue: 280,
+  maxSampleValue: 281,
+  resolutionX: 282,
+  resolutionY: 283,
+  planarConfiguration: 284,
+  resolutionUnit: 296,
+  pageNumber: 297,
+  predictor: 317,
+  colourMap: 320,
+  tileWidth: 322,
+  tiles: 324,
+  subDirectories: 330,
+  inkSet: 332,
+  inkNames: 333,
+  numberOfInks: 334,
+  extraSamples: 338,
+  sampleFormat: 339,
+  smallestSample: 340,
+  largestSample: 341,
+  thumbnail: 513,
+  thumbnailLength: 514,
+  yCbCrCoefficients: 529,
+  yCbCrSubsampling: 530,
+  xmp: 700,
+  iptc: 33723,
+  exif: 34665,
+  profile: 34675,
+  gps: 34853,
+  exifWidth: 40962,
+  exifHeight: 40963,
+  interoperability: 40965,
+} as const;
+
 export interface IfdEntry {
   readonly entryAt: number;
   /** The first number if the values fit into the entry, or else the offset of the values. */

@@ -183,7 +183,8 @@ const MAX_SEGMENTS = 10_000;
 /** Bytes of the window in which a marker is searched at once. */
 const SEARCHED_BYTES = 4096;
 
-/** Marker of the segment that the pixels follow. */
+/** Markers of the segment that must come first (JFIF 1.02), and of that which the pixels follow. */
+export const JFIF_SEGMENT = 0xe0;
 export const START_OF_SCAN = 0xda;
 
 export interface Segment extends Omit<Part, 'name'> {
@@ -242,16 +243,23 @@ const MAX_BLOCKS = 100_000;
 /** Bytes to read at once, so that many small sub-blocks take no longer than a few large ones. */
 const READ_BYTES = 16 * 1024;
 
-/** Length of the header and the logical screen descriptor, and offset of its flags. */
-const SCREEN_BYTES = 13;
-const SCREEN_FLAGS_AT = 10;
+/** Bytes of the header and the logical screen descriptor, and offsets of its size and its flags. */
+export const SCREEN_BYTES = 13;
+export const SCREEN_AT = 6;
+export const SCREEN_FLAGS_AT = 10;
 /** First bytes of an image descriptor and of an extension. */
 const IMAGE = 0x2c;
 const EXTENSION = 0x21;
 /** Length of an image descriptor, and offset of its flags. */
-const DESCRIPTOR_BYTES = 10;
-const FLAGS_AT = 9;
+export const DESCRIPTOR_BYTES = 10;
+export const FLAGS_AT = 9;
 const EXTENSION_BYTES = 3;
+/** Second byte of a graphic control extension, and its flag of a transparent colour. */
+export const CONTROL = 0xf9;
+export const TRANSPARENT = 1;
+/** Flag of a colour table, and the bits of its size. */
+export const HAS_TABLE = 0x80;
+export const TABLE_SIZE = 0x07;
 /**
  * Length of a loop extension up to its count, which is the longest start of a block that is read.
  */
@@ -292,7 +300,7 @@ export async function* gifBlocks(bytes: ByteReader): AsyncGenerator<GifBlock> {
 }
 
 function colourTableLength(flags: number): number {
-  return flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0;
+  return flags & HAS_TABLE ? 3 * 2 ** ((flags & TABLE_SIZE) + 1) : 0;
 }
 
 /**

@@ -12,13 +12,12 @@ import {
   littleEndian,
   WindowReader,
 } from '../containers/file.ts';
-import { TiffReader } from '../containers/ifd.ts';
-import { jpegSegments, riffChunks } from '../containers/parts.ts';
+import { TAG, TiffReader } from '../containers/ifd.ts';
+import { JFIF_SEGMENT, jpegSegments, riffChunks } from '../containers/parts.ts';
 import { jxlMetadataEdits } from '../jxl.ts';
 import { SEGMENTS } from '../metadata-blocks.ts';
-import { pngTextRemovals } from '../png/png-text.ts';
+import { pngTextRemovals, XMP_TEXT } from '../png/png-text.ts';
 import { PNG_HEADER_BYTES, pngChunk } from '../png/png-writer.ts';
-import { TAG } from '../tiff/tiff.ts';
 import { readWebp, WEBP_FLAGS } from '../webp.ts';
 import { type CopyrightBlocks, encodeCopyright } from './blocks.ts';
 import { type DirectoryEntry, encodeDirectory, exifEntries, UNDEFINED } from './exif-fields.ts';
@@ -42,7 +41,7 @@ const WRITERS: Partial<Readonly<Record<OutputType, Writer>>> = {
   async jpg({ file }, { exif, iptc, xmp }) {
     let at = 2;
     for await (const { marker, end } of jpegSegments(fileReader(file))) {
-      if (marker !== JFIF) break;
+      if (marker !== JFIF_SEGMENT) break;
       at = end;
     }
     const contents = { exif, xmp, iptc: iptc && toResource(iptc) };
@@ -56,7 +55,7 @@ const WRITERS: Partial<Readonly<Record<OutputType, Writer>>> = {
   },
   async png({ file }, { exif, xmp }) {
     // No compression, no language, no translated keyword.
-    const keyword = Buffer.from('XML:com.adobe.xmp\0\0\0\0\0', 'latin1');
+    const keyword = Buffer.from(`${XMP_TEXT}\0\0\0\0\0`, 'latin1');
     const bytes = concat(
       exif && pngChunk('eXIf', exif),
       xmp && pngChunk('iTXt', Buffer.concat([keyword, xmp])),
@@ -111,8 +110,6 @@ const WRITERS: Partial<Readonly<Record<OutputType, Writer>>> = {
 /** Returns the changes of a result without copyright, by its format. */
 const CLEANERS: typeof WRITERS = { png: ({ file }) => pngTextRemovals(file) };
 
-/** Marker of the segment that must come first (JFIF 1.02). */
-const JFIF = 0xe0;
 /** Bytes before the first chunk of a WebP. */
 const RIFF_HEAD_BYTES = 12;
 

@@ -5,7 +5,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { type RepairTarget, readAt, withFile, writeAt } from '../containers/file.ts';
 import { parseBoxes, renameBox } from '../containers/parts.ts';
-import { APERTURE, isProfile, META_BYTES, ROTATIONS } from './heif.ts';
+import { APERTURE, codePointsIn, isProfile, META_BYTES, ROTATIONS } from './heif.ts';
 import { findNeeded, type HeifMeta, metaIn, type Reference } from './heif-items.ts';
 
 /** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
@@ -113,9 +113,8 @@ const BT601 = 6;
  * ignores code points that specify nothing, and with them the range of the samples.
  */
 function stateMatrix({ properties }: HeifMeta): void {
-  for (const { name, body } of properties) {
-    const isPoints = name === 'colr' && body.length >= 11 && body.toString('latin1', 0, 4) === 'nclx';
-    if (isPoints && body.readUInt16BE(8) === UNSPECIFIED) body.writeUInt16BE(BT601, 8);
+  for (const points of codePointsIn(properties)) {
+    if (points.length >= 11 && points.readUInt16BE(8) === UNSPECIFIED) points.writeUInt16BE(BT601, 8);
   }
 }
 

@@ -44,8 +44,6 @@ interface ItemSizes {
   readonly hevc: readonly Size[];
 }
 
-const NO_SIZES: ItemSizes = { hevc: [] };
-
 function sizesByItem({ properties, associations }: HeifMeta): (id: number) => ItemSizes {
   const stated = properties.map((property) => ({
     declared: declaredSize(property),
@@ -57,7 +55,7 @@ function sizesByItem({ properties, associations }: HeifMeta): (id: number) => It
     return [id, { declared, hevc: own.flatMap(({ hevc }) => hevc) }] as const;
   });
   const byItem = new Map<number, ItemSizes>(sizes);
-  return (id) => byItem.get(id) ?? NO_SIZES;
+  return (id) => byItem.get(id) ?? { hevc: [] };
 }
 
 /**

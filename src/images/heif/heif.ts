@@ -76,7 +76,7 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
 function pixelsOf(meta: HeifMeta, own: readonly Box[], head: Buffer): PixelFormat {
   const coded = meta.propertiesOf(firstTileOf(meta)) ?? [];
   const channels = [...own, ...coded].find(({ name }) => name === 'pixi')?.body;
-  const profile = own.find(({ name, body }) => name === 'colr' && isProfile(body))?.body;
+  const profile = profileIn(own);
   return {
     alpha: alphasOf(meta).length > 0,
     bits: channels?.[5] ?? 8,
@@ -154,8 +154,15 @@ function isDeep(properties: readonly Box[]): boolean {
 
 const colourType = (colr: Buffer): string => colr.toString('latin1', 0, 4);
 
+/** Finds the code points (`nclx`), which state primaries, transfer, matrix and range. */
+export const codePointsIn = (properties: readonly Box[]): Buffer[] =>
+  properties.flatMap(({ name, body }) => (name === 'colr' && colourType(body) === 'nclx' ? body : []));
+
 /** Returns whether the content of a box `colr` is an ICC profile. */
 export const isProfile = (colr: Buffer): boolean => ['prof', 'rICC'].includes(colourType(colr));
+
+const profileIn = (properties: readonly Box[]): Buffer | undefined =>
+  properties.find(({ name, body }) => name === 'colr' && isProfile(body))?.body;
 
 /**
  * Matrix coefficients of YCgCo-Re and YCgCo-Ro, whose chroma has one or two bits more than its RGB
@@ -168,22 +175,18 @@ const YCGCO_R = [16, 17];
  * YCbCr.
  */
 function isLosslessYcgco(properties: readonly Box[]): boolean {
-  return properties.some(
-    ({ name, body }) =>
-      name === 'colr' && colourType(body) === 'nclx' && YCGCO_R.includes(readNumber(body, 8, 2) ?? 0),
-  );
+  return codePointsIn(properties).some((points) => YCGCO_R.includes(readNumber(points, 8, 2) ?? 0));
 }
 
 /** Reads the colour space: of an ICC profile, or else of code points (`nclx`). */
 function colourIn(properties: readonly Box[]): ImageFacts {
-  const colours = properties.filter(({ name }) => name === 'colr').map(({ body }) => body);
-  const profile = colours.find(isProfile);
+  const profile = profileIn(properties);
   if (profile)
     return {
       profile: classifyProfile(profile.subarray(4)),
       ...(isComplete(profile) && { externalProfile: true }),
     };
-  const points = colours.find((body) => colourType(body) === 'nclx' && body.length >= 8);
+  const points = codePointsIn(properties).find(({ length }) => length >= 8);
   const colour =
     points &&
     colourOf({
@@ -205,7 +208,7 @@ async function limitedGreys(meta: HeifMeta, bytes: ByteReader, own: readonly Box
   const coded = firstTileOf(meta) ?? meta.primary;
   const bits = bitsOfGreys(meta.propertiesOf(coded) ?? own);
   if (bits === undefined) return {};
-  const points = own.find(({ name, body }) => name === 'colr' && colourType(body) === 'nclx')?.body;
+  const [points] = codePointsIn(own);
   const isLimited = points
     ? ((points[10] ?? 0x80) & 0x80) === 0
     : coded !== undefined && (await readGreyRange(meta, bytes, coded)) === false;

@@ -4,7 +4,7 @@
 
 import type { FileHandle } from 'node:fs/promises';
 import { BLOCK_BYTES, type ByteReader, fileReader, readRange } from '../containers/file.ts';
-import { START_OF_SCAN } from '../containers/parts.ts';
+import { JFIF_SEGMENT, START_OF_SCAN } from '../containers/parts.ts';
 
 const START = Buffer.of(0xff, 0xd8);
 const END = Buffer.of(0xff, 0xd9);
@@ -25,7 +25,7 @@ const isDecoded = (marker: number): boolean =>
  * thumbnail, and of Adobe.
  */
 const COLOUR_SEGMENTS: Readonly<Record<number, { readonly name: string; readonly bytes: number }>> = {
-  224: { name: 'JFIF\0', bytes: 12 },
+  [JFIF_SEGMENT]: { name: 'JFIF\0', bytes: 12 },
   238: { name: 'Adobe', bytes: 12 },
 };
 /** Columns and rows of a thumbnail, at the end of a JFIF segment. */
@@ -66,7 +66,7 @@ export async function* withoutSegments(file: FileHandle, keepsMetadata: boolean)
 function* colourSegment(body: Buffer, marker: number): Generator<Buffer> {
   const { name = '', bytes = 0 } = COLOUR_SEGMENTS[marker] ?? {};
   if (body.length < bytes || !body.toString('latin1').startsWith(name)) return;
-  const content = marker === 0xe0 ? Buffer.concat([body, NO_THUMBNAIL]) : body;
+  const content = marker === JFIF_SEGMENT ? Buffer.concat([body, NO_THUMBNAIL]) : body;
   yield Buffer.concat([Buffer.of(0xff, marker, 0, content.length + 2), content]);
 }
 

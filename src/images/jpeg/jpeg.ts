@@ -8,7 +8,7 @@ import {
   readProfile,
 } from '../colour/icc.ts';
 import { type WindowReader, withReader } from '../containers/file.ts';
-import { jpegSegments, type Segment, START_OF_SCAN } from '../containers/parts.ts';
+import { JFIF_SEGMENT, jpegSegments, type Segment, START_OF_SCAN } from '../containers/parts.ts';
 import { readExif } from '../exif.ts';
 import { addFacts, type ImageFacts, isSameSize, type MetadataKind } from '../image-info.ts';
 import { resolutionOf, UNIT } from '../resolution.ts';
@@ -45,8 +45,7 @@ const MAX_COMPONENTS = 4;
 const BLOCK = 8;
 /** Kinds of pixels by the number of components. */
 const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
-/** Marker of a JFIF segment, and its units by number. 0 states only the shape of the pixels. */
-const JFIF_SEGMENT = 224;
+/** Units of a JFIF segment by number. 0 states only the shape of the pixels. */
 const JFIF_UNITS: Readonly<Record<number, number>> = { 1: UNIT.inch, 2: UNIT.centimetre };
 /** Marker and name of a segment with a part of the profile. */
 const PROFILE_SEGMENT = 226;

@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { inflate } from 'node:zlib';
 import { isTurnOver, waitForTurn } from '../containers/event-loop.ts';
 import {
+  BLOCK_BYTES,
   type ByteReader,
   type Edit,
   fileReader,
@@ -32,7 +33,7 @@ const MAX_KEYWORD_BYTES = 79;
 /** Keyword of the text with EXIF that ImageMagick and djxl write. */
 const EXIF_TEXT = 'Raw profile type exif';
 /** Keyword of the text with XMP. */
-const XMP_TEXT = 'XML:com.adobe.xmp';
+export const XMP_TEXT = 'XML:com.adobe.xmp';
 
 /** Metadata by the keyword of the text chunk. "APP1" can be EXIF or XMP, but is usually EXIF. */
 const KEYWORDS: Readonly<Record<string, MetadataKind>> = {
@@ -51,9 +52,6 @@ function kindOfText(text: Buffer): MetadataKind | undefined {
   const keyword = keywordOf(text);
   return Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined;
 }
-
-/** Bytes of a profile to encode or decode at once. */
-const BLOCK_BYTES = 64 * 1024;
 
 /**
  * Encodes EXIF as a text: its keyword, its name, its length, and its bytes. ImageMagick writes

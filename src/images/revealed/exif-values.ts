@@ -1,7 +1,8 @@
 /** @module Reads what EXIF, or the first directory of a TIFF, gives away (EXIF 2.32, 4.6). */
 import type { ByteReader } from '../containers/file.ts';
-import { type IfdEntry, type Tags, TiffReader } from '../containers/ifd.ts';
+import { type IfdEntry, TAG, type Tags, TiffReader } from '../containers/ifd.ts';
 import { decodeText, MAX_TEXT_BYTES } from '../copyright/fields.ts';
+import { findThumbnail } from '../exif.ts';
 import {
   CAMERA_TAGS,
   IMAGE_TAGS,
@@ -16,8 +17,6 @@ type ExifValue =
   | { readonly kind: RevealedKind; readonly name: string; readonly value: string | undefined }
   | { readonly thumbnail: Buffer };
 
-/** Tags of other directories, and of the thumbnail in the second one. */
-const TAGS = { camera: 34665, place: 34853, thumbnailAt: 513, thumbnailLength: 514 } as const;
 /** Tags of a position. Each side has its half of the globe, and degrees, minutes and seconds. */
 const SIDES = [
   { half: 1, degrees: 2, negative: 'S', max: 90 },
@@ -47,7 +46,7 @@ export async function* exifValues(bytes: ByteReader, hasThumbnail: boolean): Asy
     const at = image.get(tag)?.value;
     return at ? tiff.tags(at) : new Map();
   };
-  const [camera, place] = [await directory(TAGS.camera), await directory(TAGS.place)];
+  const [camera, place] = [await directory(TAG.exif), await directory(TAG.gps)];
   const position = await readPosition(tiff, place);
   if (position) yield { kind: 'place', name: 'GPSPosition', value: position };
   const altitude = position && (await readAltitude(tiff, place));
@@ -127,17 +126,9 @@ async function readAltitude(tiff: TiffReader, place: Tags): Promise<string | und
   return Number.isNaN(metres) ? undefined : `${(sign * metres).toFixed(1)} m`;
 }
 
-/** Reads a thumbnail that is a JPEG (EXIF 2.32, 4.5.2). */
+/** Reads a thumbnail that is a JPEG. */
 async function readThumbnail(tiff: TiffReader, first: number): Promise<Buffer | undefined> {
-  const { count: countBytes, entry } = tiff.layout;
-  const count = (await tiff.number(first, countBytes)) ?? 0;
-  const second = await tiff.number(first + countBytes + count * entry, 4);
-  if (!second) return undefined;
-  const tags = await tiff.tags(second);
-  const length = tags.get(TAGS.thumbnailLength)?.value ?? 0;
-  const bytes = await tiff.bytes.read(
-    tags.get(TAGS.thumbnailAt)?.value ?? 0,
-    Math.min(length, MAX_THUMBNAIL_BYTES),
-  );
+  const { start, length } = (await findThumbnail(tiff, first)) ?? { start: 0, length: 0 };
+  const bytes = await tiff.bytes.read(start, Math.min(length, MAX_THUMBNAIL_BYTES));
   return isJpeg(bytes) ? bytes : undefined;
 }

@@ -5,8 +5,8 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import { type RepairTarget, readAt, WindowReader, writeAt } from '../containers/file.ts';
-import { MAX_TAGS, type Tags, TiffReader } from '../containers/ifd.ts';
-import { COLOUR_MODELS, COMPRESSION, isPage, PHOTOMETRIC, TAG } from './tiff.ts';
+import { MAX_TAGS, TAG, type Tags, TiffReader } from '../containers/ifd.ts';
+import { COLOUR_MODELS, COMPRESSION, isPage, PHOTOMETRIC } from './tiff.ts';
 
 /** Types of values that libtiff knows (TIFF 6.0, section 2; TIFF Technote 3 for the last three). */
 const TYPES: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18];
@@ -16,11 +16,11 @@ const UNASSOCIATED_ALPHA = 2;
 
 /** Values that are valid, of tags that have a default. */
 const RANGES: Readonly<Record<number, readonly [min: number, max: number]>> = {
-  266: [1, 2], // FillOrder
+  [TAG.fillOrder]: [1, 2],
   [TAG.orientation]: [1, 8],
   [TAG.rowsPerStrip]: [1, Number.POSITIVE_INFINITY],
   [TAG.planarConfiguration]: [1, 2],
-  296: [1, 3], // ResolutionUnit
+  [TAG.resolutionUnit]: [1, 3],
   [TAG.extraSamples]: [0, 2],
   [TAG.sampleFormat]: [1, 6],
 };

@@ -5,7 +5,7 @@
 
 import { type ColourModel, readProfile } from '../colour/icc.ts';
 import type { WindowReader } from '../containers/file.ts';
-import { type IfdEntry, type Tags, TiffReader } from '../containers/ifd.ts';
+import { type IfdEntry, TAG, type Tags, TiffReader } from '../containers/ifd.ts';
 import { isOrientation, readResolution } from '../exif.ts';
 import type { ImageFacts, MetadataKind, Page, PixelFormat, Profile, Size } from '../image-info.ts';
 import type { Kind } from '../kinds.ts';
@@ -51,42 +51,6 @@ const PLANAR = 2;
 const CMYK_INKS = 1;
 /** Values of ExtraSamples: associated (premultiplied) and unassociated alpha. */
 const ALPHA: readonly number[] = [1, 2];
-
-/** Tags (TIFF 6.0, appendix A). */
-export const TAG = {
-  newSubfileType: 254,
-  subfileType: 255,
-  width: 256,
-  height: 257,
-  bitsPerSample: 258,
-  compression: 259,
-  photometric: 262,
-  orientation: 274,
-  samplesPerPixel: 277,
-  rowsPerStrip: 278,
-  minSampleValue: 280,
-  maxSampleValue: 281,
-  planarConfiguration: 284,
-  predictor: 317,
-  colourMap: 320,
-
-  tileWidth: 322,
-  subDirectories: 330,
-  inkSet: 332,
-  inkNames: 333,
-  numberOfInks: 334,
-  extraSamples: 338,
-  sampleFormat: 339,
-  smallestSample: 340,
-  largestSample: 341,
-  yCbCrCoefficients: 529,
-  yCbCrSubsampling: 530,
-  xmp: 700,
-  iptc: 33723,
-  exif: 34665,
-  profile: 34675,
-  gps: 34853,
-} as const;
 
 /** How the pixels of a page are stored. */
 type TiffEncoding = Awaited<ReturnType<typeof readEncoding>>;
