@@ -21,10 +21,7 @@ export interface Dib {
   readonly runLength?: 4 | 8 | 24;
   /** Bit masks for 16 and 32 bits per pixel. The mask of a missing channel is 0. */
   readonly masks?: Masks;
-  /**
-   * Whether the compression is one that only Windows CE knows, with a mask for alpha
-   * (BI_ALPHABITFIELDS).
-   */
+  /** Whether the compression is that of Windows CE, with a mask for alpha (BI_ALPHABITFIELDS). */
   readonly alphaBitFields: boolean;
   /** Number of colours in the palette. 0 for true colour. */
   readonly colours: number;
@@ -54,9 +51,7 @@ const V3_HEADER = 56;
 const V4_HEADER = 108;
 const V5_HEADER = 124;
 const MAX_HEADER = 124;
-/**
- * Full length of an OS/2 2.x header. Such headers can be truncated to any length from 16 bytes on.
- */
+/** Full length of an OS/2 2.x header, which can be truncated to any length from 16 bytes on. */
 const OS2_HEADER = 64;
 /** "MBED": the profile is in the file (BITMAPV5HEADER, bV5CSType). */
 const PROFILE_EMBEDDED = 0x4d424544;
@@ -201,10 +196,7 @@ export async function readBmp(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-/**
- * Lengths of the headers that both versions of ImageMagick read: OS/2 1.x, Windows 3, 95 and 98,
- * and Photoshop.
- */
+/** Lengths of the headers that ImageMagick 6 and 7 read: OS/2 1.x, Windows 3 to 98, Photoshop. */
 const READ_HEADERS: readonly number[] = [CORE_HEADER, INFO_HEADER, V3_HEADER, V4_HEADER, V5_HEADER];
 
 function kindsOf({ bits, masks, headerBytes, alphaBitFields, runLength }: Dib): Kind[] {
@@ -235,10 +227,7 @@ function isScaled(bits: number, { red, green, blue, alpha }: Masks): boolean {
 const LENGTH_AT = 2;
 /** Offset of the number of planes in a header of OS/2 1.x and in all others. */
 const PLANES_AT = { core: FILE_HEADER + 8, other: FILE_HEADER + 12 } as const;
-/**
- * Position of the endpoints and gammas of calibrated colours (BITMAPV4HEADER, bV4Endpoints to
- * bV4GammaBlue).
- */
+/** Place of the endpoints and gammas of colours (BITMAPV4HEADER, bV4Endpoints to bV4GammaBlue). */
 const CALIBRATION = { at: FILE_HEADER + 60, length: 48 } as const;
 
 /** Offset of the compression, of the number of colours, and of the masks. */

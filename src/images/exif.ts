@@ -58,10 +58,7 @@ export async function readExif(
   };
 }
 
-/**
- * Reads the resolution that a directory of TIFF or EXIF states. `start` is the offset of its
- * header.
- */
+/** Reads the resolution in a directory of TIFF or EXIF, whose header is at `start`. */
 export async function readResolution(
   tiff: TiffReader,
   tags: Tags,
@@ -73,18 +70,12 @@ export async function readResolution(
   return resolutionOf(await tiff.fraction(x, start), await tiff.fraction(y, start), unit);
 }
 
-/**
- * Checks that a tag value is an orientation: the specification allows 1 to 8, files contain other
- * values.
- */
+/** Checks that a tag value is an orientation. Files contain others than 1 to 8. */
 export function isOrientation(value: number | undefined): value is Orientation {
   return value !== undefined && Number.isInteger(value) && value >= 1 && value <= 8;
 }
 
-/**
- * Maximum number of parts, and of orientations in XMP, to adjust. Real files have a few; changing
- * many takes long.
- */
+/** Maximum number of parts, and of orientations in XMP, to adjust, since many take long. */
 const MAX_PARTS = 100;
 const MAX_ORIENTATIONS = 1000;
 

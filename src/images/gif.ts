@@ -116,10 +116,7 @@ function isWhole(descriptor: Buffer, width: number, height: number): boolean {
   return left === 0 && top === 0 && columns === width && rows === height;
 }
 
-/**
- * Converts the repeat count of a GIF, which excludes the first playback, to a loop count; 0 means
- * forever.
- */
+/** Converts a repeat count, which excludes the first playback, to a loop count; 0 is forever. */
 function toLoopCount(repeats: number): number {
   return repeats === 0 ? 0 : Math.min(repeats + 1, MAX_LOOP_COUNT);
 }
@@ -142,10 +139,7 @@ export async function repairGif(target: RepairTarget): Promise<undefined> {
 }
 
 const MAX_GIF_SIDE = 65_535;
-/**
- * A disposal method that the specification leaves undefined. Browsers treat it as 3, restore to
- * previous (section 23).
- */
+/** An undefined disposal method, which browsers treat as restore to previous (section 23). */
 const UNDEFINED_DISPOSAL = 4;
 const RESTORE_TO_PREVIOUS = 3;
 
@@ -153,10 +147,7 @@ async function findFlaws(bytes: WindowReader) {
   const screen = Buffer.from(await bytes.read(0, SCREEN_BYTES));
   /** Bytes to replace, by their offset. */
   const replacements: [at: number, bytes: Buffer][] = [];
-  /**
-   * Offset of each image descriptor without a graphic control extension, if an earlier frame has
-   * one.
-   */
+  /** Offsets of image descriptors without a graphic control, after a frame that has one. */
   const uncontrolled: number[] = [];
   let otherLoop: GifBlock | undefined;
   let [loop, laterLoop]: (GifBlock | undefined)[] = [];
@@ -193,10 +184,7 @@ function canvasFor(screen: Buffer, descriptor: Buffer): Buffer {
   return Buffer.concat(sides.map((side) => littleEndian(side, 2)));
 }
 
-/**
- * A graphic control extension with the defaults: no transparency, no delay and no disposal (section
- * 23).
- */
+/** A graphic control with the defaults: no transparency, delay or disposal (section 23). */
 const DEFAULT_CONTROL = Buffer.from([0x21, CONTROL, 4, 0, 0, 0, 0, 0]);
 
 /** Maximum number of bytes to move for the extensions: they are in memory. */

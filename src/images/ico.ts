@@ -49,10 +49,7 @@ interface Entry {
 
 /** Type of a cursor in the directory; an icon has 1. */
 const CURSOR = 2;
-/**
- * Maximum size of a bitmap in bytes: almost four times 256 by 256 pixels of 32 bits with their
- * mask.
- */
+/** Maximum bytes of a bitmap: almost four times 256 × 256 pixels of 32 bits with their mask. */
 const MAX_BITMAP_BYTES = 1024 * 1024;
 const MAX_ENTRIES = 1000;
 
@@ -81,10 +78,7 @@ export async function keepBestImage(target: RepairTarget): Promise<'png' | 'ico'
   return 'ico';
 }
 
-/**
- * Offsets in the header of a bitmap (BITMAPINFOHEADER): bits per pixel, compression, and number of
- * palette colours.
- */
+/** Offsets in BITMAPINFOHEADER: bits per pixel, compression, and number of palette colours. */
 const BITS_AT = 14;
 const ENCODING_AT = 16;
 const COLOURS_AT = 32;
@@ -152,10 +146,7 @@ async function parseEntries(bytes: WindowReader): Promise<Entry[]> {
   return entries;
 }
 
-/**
- * Reads the bits per pixel from the bitmap header, for writers that leave them out of the
- * directory.
- */
+/** Reads the bits per pixel from the bitmap, for writers that omit them in the directory. */
 function storedBits(header: Buffer): number {
   if (header.length < 16) return 0;
   return header[0] === PNG_SIGNATURE[0] ? 32 : header.readUInt16LE(14);

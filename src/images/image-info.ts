@@ -9,23 +9,14 @@ export interface ImageInfo extends ImageFacts {
   readonly type: InputType;
 }
 
-/**
- * Properties of an image, which are read from its header. A property that the header does not state
- * is undefined.
- */
+/** Properties of an image, from its header. What the header does not state is undefined. */
 export interface ImageFacts {
-  /**
-   * Stored size in pixels, before any orientation is applied. The size of an SVG can have a
-   * fraction.
-   */
+  /** Stored size in pixels, before any orientation is applied. An SVG can have fractions. */
   readonly width?: number;
   readonly height?: number;
   /** Undefined means 1, upright. */
   readonly orientation?: Orientation;
-  /**
-   * Pixels per inch of the stored width and height. Undefined without a usable one; see
-   * `resolutionOf`.
-   */
+  /** Pixels per inch of the stored width and height, if usable; see `resolutionOf`. */
   readonly resolution?: Scale;
   /** The colours are multiplied by alpha. */
   readonly premultiplied?: boolean;
@@ -43,10 +34,7 @@ export interface ImageFacts {
   readonly profileFile?: string;
   /** Set for a profile that tables and a matrix replace. */
   readonly colourTables?: ColourTablesFile | undefined;
-  /**
-   * Colour space other than sRGB that the file declares by numbers. Takes precedence over an
-   * embedded profile.
-   */
+  /** Colour space other than sRGB that the file declares by numbers; overrides a profile. */
   readonly declaredColour?: DeclaredColour;
   /** Set for a palette or bilevel image, which must be compressed without loss. */
   readonly paletteKind?: PaletteKind;
@@ -67,21 +55,13 @@ export interface ImageFacts {
   readonly contradictory?: boolean;
   /** PNG files, one per frame, that another program has decoded the image to. */
   readonly decoded?: readonly string[];
-  /**
-   * An animation whose header does not state the number of frames. They are counted after decoding.
-   */
+  /** An animation without the number of frames in its header. They are counted after decoding. */
   readonly hasUncountedFrames?: boolean;
   /** The image has frames that the tools do not decode: an animated PNG or an AVIF sequence. */
   readonly hasIgnoredFrames?: boolean;
-  /**
-   * The fourth byte per pixel of a bitmap is not alpha, or a WebP or GIF is a still image without
-   * transparency.
-   */
+  /** The fourth byte of a bitmap is not alpha, or a still WebP or GIF has no transparency. */
   readonly opaque?: boolean;
-  /**
-   * Pages of a TIFF, without reduced-resolution versions, or those of a PDF that a conversion can
-   * need: upright, in points.
-   */
+  /** Pages of a TIFF, without smaller versions, or the needed ones of a PDF: upright, in points. */
   readonly pages?: readonly Page[];
   /** Number of all pages of a PDF. */
   readonly pageCount?: number;
@@ -100,10 +80,7 @@ export interface ImageFacts {
 
   /** Number of rows that the file of a truncated PNG contains. */
   readonly shownRows?: number;
-  /**
-   * The end of a PNG is missing. The file is completed before planning, because ImageMagick rejects
-   * it.
-   */
+  /** The end of a PNG is missing. It is completed before planning: ImageMagick rejects it. */
   readonly incomplete?: boolean;
   /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
   readonly flat?: boolean;
@@ -116,10 +93,7 @@ export interface ImageFacts {
   readonly hasUnsupportedFeatures?: boolean;
   /** An SVG with features that librsvg renders from version 2.60. */
   readonly hasNewFeatures?: boolean;
-  /**
-   * An SVG without entities that can have an attribute of more than 10 MB, such as an embedded
-   * photo.
-   */
+  /** An SVG without entities that can have an attribute of more than 10 MB, such as a photo. */
   readonly hasLongText?: boolean;
 
   /** Area of the first frame of a WebP, if it does not cover the whole canvas. */
@@ -135,32 +109,21 @@ export interface ImageFacts {
 
   /** Size of the largest image in an AVIF or HEIC, which limits apply to, too. */
   readonly largest?: Size | undefined;
-  /**
-   * The decoder of AVIF and HEIC must not crop and rotate the image, because it would not do so
-   * with the alpha.
-   */
+  /** The decoder of AVIF or HEIC must not crop and rotate: it would not do so with the alpha. */
   readonly plannedTransforms?: boolean;
   /** Area to which an AVIF or HEIC is cropped before it is rotated. */
   readonly aperture?: Area | undefined;
-  /**
-   * Samples of black and white, from 0 to 1, of an AVIF or HEIC of greys that do not use the full
-   * range.
-   */
+  /** Samples of black and white, from 0 to 1, of greys in AVIF or HEIC of limited range. */
   readonly greyRange?: readonly [black: number, white: number];
 }
 
 /** Pixels of a minimum coded unit (MCU) of a JPEG. */
 interface CodedUnit extends Size {
-  /**
-   * Each component has the full or half the resolution on both sides, so that the decoder scales
-   * all alike.
-   */
+  /** All components have the full or half the resolution on both sides, and are scaled alike. */
   readonly even: boolean;
 }
 
-/**
- * How the pixels of an image are stored, for its description. Plans depend on the orientation only.
- */
+/** How the pixels are stored, for a description. Plans depend on the orientation only. */
 export interface PixelFormat {
   readonly alpha: boolean;
   /** Bits per channel, or per index of a palette. */
@@ -185,10 +148,7 @@ export const addFacts = (facts: ImageFacts, more: ImageFacts | undefined): Image
   metadata: [...new Set([...(facts.metadata ?? []), ...(more?.metadata ?? [])])],
 });
 
-/**
- * Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is
- * upright.
- */
+/** Orientation of the stored pixels, as in EXIF and TIFF (EXIF 2.32, 4.6.4). 1 is upright. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
 /** Returns whether an orientation swaps width and height. */
@@ -255,10 +215,7 @@ export type Profile = 'none' | 'srgb' | 'other' | 'grey' | 'unusable';
 /** Returns whether pixels with this profile differ from those of sRGB. */
 export const differsFromSrgb = (profile?: Profile): boolean => profile === 'other' || profile === 'grey';
 
-/**
- * Conversion of colours to sRGB by a table to linear light, a matrix, and a table to the encoding
- * of sRGB.
- */
+/** Conversion to sRGB: a table to linear light, a matrix, and a table to the encoding of sRGB. */
 export interface ColourTablesFile {
   /** Name in the job's folder of the PPM with the two tables as images of one row. */
   readonly file: string;
@@ -283,10 +240,7 @@ export interface Primaries {
   readonly white: Chromaticity;
 }
 
-/**
- * Transfer function from a signal of 0 to 1 to light: a parametric curve, PQ or HLG (ITU-R
- * BT.2100).
- */
+/** Transfer function from a signal of 0 to 1 to light: a curve, PQ or HLG (ITU-R BT.2100). */
 export type Transfer =
   /** Parameters g, a, b, c, d of Y = (aX + b)^g for X ≥ d, and Y = cX below. */
   { readonly curve: readonly number[] } | HdrTransfer;
@@ -325,10 +279,7 @@ export interface Page extends Pick<ImageFacts, PageFacts> {
   readonly ycc?: boolean;
   /** ImageMagick decodes the greys inverted. */
   readonly inverted?: boolean;
-  /**
-   * libtiff has applied the mirroring part of this orientation to the pixels, but the tag is still
-   * there.
-   */
+  /** libtiff has applied the mirroring part of this orientation, but the tag is still there. */
   readonly mirroredFor?: Orientation;
   /** The page has more channels than its colour space, and none of them is alpha. */
   readonly unusedSamples?: boolean;

@@ -44,18 +44,13 @@ const MAX_PREAMBLE_BYTES = 64 * 1024;
 /** A type, `unknown`, or `unsure` if more bytes could decide. */
 export type DetectedType = FileType | 'unknown' | 'unsure';
 
-/**
- * Types that `file-type` reports under another file extension. An animated PNG is converted as PNG.
- */
+/** Types that `file-type` reports under another extension. An animated PNG is taken as PNG. */
 const ALIASES: Readonly<Record<string, InputType>> = { apng: 'png', tif: 'tiff', jpx: 'jp2', j2c: 'jp2' };
 
 /** Archives and compressed files, by the file extension that `file-type` reports. */
 const ARCHIVES = /^(?:7z|Z|ace|ar|arj|bz2|cab|cpio|deb|gz|jar|lz|lz4|lzh|rar|rpm|tar|tar\.gz|xar|xz|zst)$/;
 
-/**
- * What `file-type` skips: a byte order mark, and the tag of an MP3. Behind it, only a PDF or an SVG
- * is one for its decoder.
- */
+/** What `file-type` skips: a byte order mark, or an ID3 tag. Only PDF and SVG may follow it. */
 const SKIPPED = /^(?:\u00ef\u00bb\u00bf|ID3)/;
 
 /**
@@ -97,10 +92,7 @@ export function detectFileType(path: string, headBytes = DETECTION_BYTES): Promi
 /** Bytes of a gzip file to unpack. They expand to at most 1 MiB. */
 const GZIP_HEAD_BYTES = 1024;
 
-/**
- * Unpacks the start of a gzip file, which can be a compressed SVG. Returns an empty array for a
- * damaged file.
- */
+/** Unpacks the start of a gzip file, perhaps an SVG. Returns no bytes if it is damaged. */
 function unpackHead(head: Uint8Array): Uint8Array {
   try {
     return gunzipSync(head.subarray(0, GZIP_HEAD_BYTES), {
@@ -111,10 +103,7 @@ function unpackHead(head: Uint8Array): Uint8Array {
   }
 }
 
-/**
- * Checks for a general brand of HEIF images or sequences with `avif` or `avis` among the compatible
- * brands.
- */
+/** Checks for a general brand of HEIF, with `avif` or `avis` among the compatible brands. */
 function isAvifToo(head: Uint8Array): boolean {
   const box = Buffer.from(head.buffer, head.byteOffset, head.length);
   const brands = box.subarray(16, Math.min(box.readUInt32BE(0), 256)).toString('latin1');
@@ -124,10 +113,7 @@ function isAvifToo(head: Uint8Array): boolean {
   );
 }
 
-/**
- * Starts of a ZIP, including documents in ZIP containers, and empty archives, which have no file
- * header.
- */
+/** Starts of a ZIP, also of documents, and of empty archives, which have no file header. */
 const ZIP = ['PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08'];
 const TIFF = ['II*\0', 'MM\0*', 'II+\0', 'MM\0+'];
 

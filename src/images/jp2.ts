@@ -26,24 +26,16 @@ const METADATA: Readonly<Record<string, MetadataKind>> = {
   '33c7a4d2b81d4723a0baf1a3e097ad38': 'iptc',
 };
 
-/**
- * Methods of a colour specification box (ISO/IEC 15444-1, I.5.3.3; 15444-2, M.11.7.2 for the last).
- */
+/** Methods of a box `colr` (ISO/IEC 15444-1, I.5.3.3; 15444-2, M.11.7.2 for the last). */
 const METHODS = { enumerated: 1, profile: 2, anyProfile: 3 } as const;
 
 /** Enumerated colour spaces that ImageMagick converts correctly (ISO/IEC 15444-1, table I.10). */
 const JP2_COLOURS = { srgb: 16, grey: 17, sycc: 18 };
 
-/**
- * Colour spaces of profiles that are converted. Those of CMYK and Lab would be applied to wrong
- * channels.
- */
+/** Colour spaces of profiles to convert. CMYK and Lab would be applied to wrong channels. */
 const PROFILE_SPACES = ['RGB ', 'GRAY'];
 
-/**
- * Offset of the first component in a codestream. Each has three bytes: depth, and horizontal and
- * vertical sampling factor.
- */
+/** Offset of the components in SIZ, of three bytes: depth, horizontal and vertical factor. */
 const SIZ_COMPONENTS_AT = 42;
 /** Maximum number of components whose sampling factors are read. */
 const MAX_COMPONENTS = 16;
@@ -73,9 +65,7 @@ interface Jp2Layout {
   readonly hasPalette: boolean;
   /** Whether the second and third component have fewer samples than the others. */
   readonly isSubsampled: boolean;
-  /**
-   * First colour specification by one of the methods that OpenJPEG knows. It ignores all others.
-   */
+  /** First colour specification by a method that OpenJPEG knows. It ignores all others. */
   readonly colour?: Colour;
   readonly image: ImageFacts;
 }
@@ -179,9 +169,7 @@ function dimensionsOf(siz: Buffer, bits: number): ImageFacts {
   return { width, height, ...((x > 0 || y > 0) && { gridArea }), ...(bits > 8 && { deep: true }) };
 }
 
-/**
- * Offsets in SIZ of the horizontal values; the vertical ones follow them (ISO/IEC 15444-1, A.5.1).
- */
+/** Offsets in SIZ of horizontal values, which vertical ones follow (ISO/IEC 15444-1, A.5.1). */
 const GRID = { size: 8, origin: 16, tile: 24, tileOrigin: 32 } as const;
 
 /** Returns the area of the image on the reference grid. */
@@ -206,10 +194,7 @@ function countTiles(siz: Buffer): number {
 const SOT = 0xff90;
 const EOC = 0xffd9;
 
-/**
- * Maximum number of segments before the tiles and of tile-parts, together. In a file with more, no
- * tile counts as missing.
- */
+/** Maximum number of segments and tile-parts. With more, no tile counts as missing. */
 const MAX_TILE_PARTS = 2000;
 
 /**
@@ -236,21 +221,12 @@ async function lacksTiles(bytes: WindowReader, start: number, tiles: number): Pr
   return false;
 }
 
-/**
- * Numbers of channels whose colours are grey or sRGB, with or without alpha, unless the file states
- * others.
- */
+/** Numbers of channels that are grey or sRGB, with or without alpha, unless stated otherwise. */
 const WITH_DEFAULT_COLOURS: readonly number[] = [1, 2, 3, 4];
-/**
- * Numbers of channels of which the last one is alpha. Writers such as Pillow omit the channel
- * definition.
- */
+/** Numbers of channels of which the last is alpha, also without a definition, as of Pillow. */
 const WITH_ALPHA: readonly number[] = [2, 4];
 
-/**
- * Maximum size of a header box to change. Only headers with large profiles, or malicious ones, are
- * longer.
- */
+/** Maximum bytes of a header box to change. Only large profiles, and crafted files, exceed it. */
 const MAX_HEADER_BYTES = 4 * 1024 ** 2;
 
 /**
@@ -300,9 +276,7 @@ function divideSampling({ bytes, factors }: Siz): Buffer | undefined {
 
 const gcd = (one: number, other: number): number => (other === 0 ? one : gcd(other, one % other));
 
-/**
- * Returns the new header box, or everything before a bare codestream; undefined if nothing changes.
- */
+/** Returns the new header box, or all before a bare codestream; undefined if nothing changes. */
 async function rewriteHeader(file: FileHandle, layout: Jp2Layout, siz: Buffer): Promise<Buffer | undefined> {
   const { header, components = 0, image } = layout;
   const isWrong = layout.siz?.bytes !== siz;
@@ -376,10 +350,7 @@ function replaceColour(boxes: readonly Box[], colour: number | undefined): Box[]
 
 const enumerated = (colour: number): Buffer => Buffer.of(METHODS.enumerated, 0, 0, 0, 0, 0, colour);
 
-/**
- * Returns for each channel its number, its type (0 for colour, 1 for alpha), and its colour (0
- * means all).
- */
+/** Returns for each channel its number, its type (1 for alpha), and its colour (0: all). */
 function channelDefinitions(components: number): Buffer {
   const alpha = components - 1;
   const rows = Array.from({ length: components }, (_, at) => (at === alpha ? [at, 1, 0] : [at, 0, at + 1]));

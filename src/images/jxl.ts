@@ -8,10 +8,7 @@ import { type ByteReader, bigEndian, type Edit, fileReader, type WindowReader } 
 import { boxes, encodeBox, type Part } from './containers/parts.ts';
 import type { ImageFacts, MetadataKind, Orientation, Profile, Size } from './image-info.ts';
 
-/**
- * Bytes to read for the headers. Real files have fewer, although a name of an extra channel can
- * have 1 KiB.
- */
+/** Bytes to read for the headers. Real ones have fewer, although a name can have 1 KiB. */
 const HEADER_BYTES = 8 * 1024;
 /** Marker at the start of the codestream. */
 const CODESTREAM = 0x0aff;
@@ -31,10 +28,7 @@ const ENUM: Choices = [0, 0, 0, 1, 4, 2, 6, 18];
 /** Types of extra channels (table D.7). */
 const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 
-/**
- * Reads size, depth, metadata, and unsupported colours. The frames of an animation are counted
- * after decoding.
- */
+/** Reads size, depth, metadata and unsupported colours. Frames are counted after decoding. */
 export async function readJxl(bytes: WindowReader): Promise<ImageFacts> {
   const { start, metadata } = await findCodestream(bytes);
   const head = start === undefined ? Buffer.alloc(0) : await bytes.read(start, HEADER_BYTES);
@@ -93,10 +87,7 @@ const DEFAULT_HEADER: JxlHeader = {
   isGrey: false,
   profile: 'none',
 };
-/**
- * Numbers of the colour space of greys, and of the white point, primaries and transfer function of
- * sRGB (tables D.4 to D.7).
- */
+/** Numbers of greys, and of sRGB's white point, primaries and transfer (tables D.4 to D.7). */
 const COLOURS = { grey: 1, d65: 1, srgb: 1, srgbCurve: 13 } as const;
 
 const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', 'xml ': 'xmp' };
@@ -119,10 +110,7 @@ async function findCodestream(
   return { start, metadata: [...metadata] };
 }
 
-/**
- * Returns the name of a box, which compressed metadata has in its content (ISO/IEC 18181-2, section
- * 9.3).
- */
+/** Returns the name of a box, also of a compressed one (ISO/IEC 18181-2, section 9.3). */
 export const contentName = async (bytes: ByteReader, { name, offset }: Part): Promise<string> =>
   name === 'brob' ? (await bytes.read(offset, 4)).toString('latin1') : name;
 
@@ -175,9 +163,7 @@ function readColours(bits: BitReader): Pick<JxlHeader, 'isGrey' | 'profile'> {
   return { isGrey, profile: isSrgb ? 'none' : isGrey ? 'grey' : 'other' };
 }
 
-/**
- * Reads the orientation, and skips the intrinsic size, the preview and the timing of the animation.
- */
+/** Reads the orientation, and skips the intrinsic size, the preview and the timing. */
 function readExtraFields(bits: BitReader): Pick<JxlHeader, 'orientation' | 'isAnimated'> {
   const orientation = (1 + bits.read(3)) as Orientation;
   if (bits.flag()) readSize(bits);
@@ -224,10 +210,7 @@ export interface JxlMetadata {
   readonly xmp?: Buffer | undefined;
 }
 
-/**
- * Returns the changes that append metadata as boxes, if the file has none of this kind. The
- * codestream stays in place.
- */
+/** Returns the changes that append metadata, if the file has none of its kind, as boxes. */
 export async function jxlMetadataEdits(
   file: FileHandle,
   size: number,

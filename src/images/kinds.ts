@@ -1,12 +1,6 @@
-/**
- * @module All kinds of files that are rejected as an unsupported encoding: a clear error is better
- * than a wrong image.
- */
+/** @module All kinds of files that are rejected: a clear error is better than a wrong image. */
 
-/**
- * A kind of file that tools decode to a wrong image without an error, or not at all although it is
- * valid.
- */
+/** A kind of file that tools decode wrongly without an error, or not at all though valid. */
 export interface KindRow {
   /** Names the kind in the error message: "FILE uses an unsupported encoding (…)". */
   readonly label: string;

@@ -33,10 +33,7 @@ export interface Samples {
   readonly data: Uint8Array;
 }
 
-/**
- * Share of the windows that can look worse than {@link Likeness.low}: a line of text in a
- * screenshot has more.
- */
+/** Share of windows that can look worse than {@link Likeness.low}; a line of text has more. */
 const LOW_SHARE = 0.02;
 const MAX_FEW_COLOURS = 256;
 /** Side of an area in windows, and the distance of two areas: 64 and 32 pixels. */
@@ -49,10 +46,7 @@ const C1 = 6.5025;
 const C2 = 58.5225;
 /** Square of the distance of the mean colours of a window (Cb and Cr) that halves its likeness. */
 const CHROMA_HALF = 475;
-/**
- * Variance of the luma of a window below which steps beside it are visible as blocks, such as in a
- * blurred background.
- */
+/** Variance of luma below which steps beside a window are visible as blocks, as in a blur. */
 const SMOOTH_VARIANCE = 8;
 /** Difference of the mean luma or colours of such a window that a conversion to YCbCr can cause. */
 const ROUNDING = 1;
@@ -142,18 +136,12 @@ interface Cells {
   readonly sums: Int32Array;
 }
 
-/**
- * Number of values of a cell: the luma of both, its squares and its product, and the differences
- * of blue and red.
- */
+/** Number of values of a cell: luma of both, squares, product, differences of blue and red. */
 const FIELDS = 7;
 
 /** Weights of red, green and blue in luma (BT.601), in 256ths. */
 const [RED, GREEN, BLUE] = [77, 150, 29] as const;
-/**
- * Luma is counted in 16ths, so that the squares of a cell have fewer than 31 bits: V8 adds
- * integers of that size fastest.
- */
+/** Luma counts in 16ths: squares of a cell have fewer than 31 bits, which V8 adds fastest. */
 const LUMA_SHIFT = 4;
 const LUMA_UNIT = 2 ** LUMA_SHIFT;
 
@@ -205,10 +193,7 @@ function addRow(sums: Int32Array, first: number, rowA: Uint8Array, rowB: Uint8Ar
   }
 }
 
-/**
- * Creates a function that returns a row in red, green and blue, over a grey. The same memory is
- * used for each.
- */
+/** Creates a function that returns a row in RGB over a grey, each time in the same memory. */
 function toRows({ width, channels, data }: Samples, grey: number): (y: number) => Uint8Array {
   if (channels === 3) return (y) => data.subarray(y * width * 3, (y + 1) * width * 3);
   const row = new Uint8Array(width * 3);

@@ -11,10 +11,7 @@ import type { MetadataKind } from './image-info.ts';
 import { contentName } from './jxl.ts';
 import { kindOfChunk, readMetadataChunk } from './png/png-text.ts';
 
-/**
- * Maximum bytes of a block to read. XMP with a thumbnail or a history can have as many; the fields
- * take a few hundred.
- */
+/** Maximum bytes of a block to read. XMP with a thumbnail has as many, the fields some hundred. */
 export const MAX_BLOCK_BYTES = 256 * 1024;
 
 /** Metadata in a file. */
@@ -30,10 +27,7 @@ export interface Source {
   readonly file: ByteReader;
 }
 
-/**
- * Metadata in segments, by their marker and first bytes (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in
- * resources of Photoshop).
- */
+/** Metadata in segments (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in resources of Photoshop). */
 export const SEGMENTS = [
   { kind: 'exif', marker: 0xe1, name: 'Exif\0\0' },
   { kind: 'xmp', marker: 0xe1, name: 'http://ns.adobe.com/xap/1.0/\0' },
@@ -118,10 +112,7 @@ async function* heifBlocks({ file }: Source): AsyncGenerator<Block> {
   }
 }
 
-/**
- * Returns EXIF without the offset of its TIFF header, which precedes it in HEIF and JPEG XL
- * (ISO/IEC 18181-2, 9.1).
- */
+/** Returns EXIF after the offset of its header in HEIF and JPEG XL (ISO/IEC 18181-2, 9.1). */
 const afterOffset = (block: Buffer | undefined): Buffer | undefined =>
   block && block.length >= 4 ? block.subarray(4 + block.readUInt32BE(0)) : undefined;
 

@@ -1,7 +1,4 @@
-/**
- * @module Reads the header and resources of a PSD, and repairs it (Adobe Photoshop File Formats
- * Specification, 2019).
- */
+/** @module Reads and repairs a PSD (Adobe Photoshop File Formats Specification, 2019). */
 
 import { readProfile } from './colour/icc.ts';
 import {
@@ -84,10 +81,7 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-/**
- * Offsets of the sections after the header and the table of colours. The first two start with their
- * length.
- */
+/** Offsets of the sections after the table of colours. The first two start with their length. */
 interface Sections {
   readonly resources: number;
   readonly layers: number;
@@ -114,10 +108,7 @@ interface LayerList {
   readonly hasAlpha: boolean;
 }
 
-/**
- * Blocks with the layers of files of 16 and 32 bits per channel, and empty blocks of a merged image
- * with transparency.
- */
+/** Blocks of layers of 16 and 32 bits, and empty ones of a merged image with transparency. */
 const LAYER_BLOCKS = ['Layr', 'Lr16', 'Lr32'];
 const ALPHA_BLOCKS = ['Mtrn', 'Mt16', 'Mt32'];
 /** Other blocks whose length has 8 bytes in a PSB (section "Additional Layer Information"). */
@@ -171,10 +162,7 @@ async function lengthAt(bytes: WindowReader, offset: number, width: 4 | 8 = 4): 
   return width === 4 ? length.readUInt32BE() : Number(length.readBigUInt64BE());
 }
 
-/**
- * Reads the image resources. Each has a signature, an ID, a name, a length and data; name and data
- * are padded to even.
- */
+/** Reads the resources: signature, ID, name, length and data; name and data are padded to even. */
 async function readResources(bytes: WindowReader, start: number, end: number): Promise<ImageFacts> {
   const metadata = new Set<MetadataKind>();
   let profile: Profile = 'none';
@@ -248,10 +236,7 @@ async function hideLayers({ file }: RepairTarget, { count, at }: LayerList): Pro
 /** Maximum number of channels, and maximum number of rows of an image that can be converted. */
 const MAX_CHANNELS = 56;
 const MAX_ROWS = 65_535;
-/**
- * Compressions of the merged image: none, and PackBits, which lists the length of each row of each
- * channel first.
- */
+/** Compressions of the merged image: none, and PackBits, which lists the lengths of rows first. */
 const COMPRESSION = { none: 0, packBits: 1 } as const;
 
 /**
@@ -295,10 +280,7 @@ async function hideExtraChannels(
   await replaceContent(target, content(), size);
 }
 
-/**
- * Returns the indices of the channels that a repaired file has; none if ImageMagick does not decode
- * the mode.
- */
+/** Returns the channels that a repaired file has; none if ImageMagick cannot decode the mode. */
 function shownChannels(mode: number, hasAlpha: boolean): number[] {
   if (mode === MODE.indexed) return [0, 0, 0];
   const colours = SPACES[mode];

@@ -1,20 +1,14 @@
 /** @module The resolution that a file states, in pixels per inch. */
 import type { ImageFacts } from './image-info.ts';
 
-/**
- * Range of the resolutions that are used. Others, such as 1 or 0, are placeholders of programs that
- * know none.
- */
+/** Range of usable resolutions. Others, such as 1 or 0, are placeholders. */
 const MIN_RESOLUTION = 30;
 const MAX_RESOLUTION = 2400;
 
 /** Units of a resolution: an inch, or a part of a metre, in inches. */
 export const UNIT = { inch: 1, centimetre: 2.54, metre: 0.0254 } as const;
 
-/**
- * Half of a pixel per metre, in pixels per inch: PNG and BMP round to these, so that 300 is
- * 299.9994 and 72 is 72.009.
- */
+/** Half a pixel per metre, in pixels per inch, to which PNG and BMP round: 300 is 299.9994. */
 const ROUNDING = 0.0128;
 
 /**

@@ -3,10 +3,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { serviceErrorFrom, type TimeLimit } from '../tables/errors.ts';
 
-/**
- * Number of threads: with the second one, the work for another client does not wait for one that
- * takes long.
- */
+/** Number of threads: with two, work that takes long does not delay another client. */
 const THREADS = 2;
 
 /** Time after the last request until a thread ends, in ms. */

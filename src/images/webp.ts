@@ -15,9 +15,7 @@ import {
 
 /** Delay that viewers use for a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
-/**
- * Bits in the flags of the VP8X chunk. That of alpha is also in the fifth byte of a lossless image.
- */
+/** Flags of the VP8X chunk. Alpha is also in the fifth byte of a lossless image. */
 export const WEBP_FLAGS = { animation: 0x02, xmp: 0x04, exif: 0x08, alpha: 0x10 } as const;
 /** Reserved bits of the flags. libwebp rejects an animation with one of these. */
 const RESERVED = 0xc1;
@@ -87,9 +85,7 @@ function hasAlpha(name: string, head: Buffer): boolean {
   return name === 'VP8L' ? ((head[4] ?? WEBP_FLAGS.alpha) & WEBP_FLAGS.alpha) !== 0 : name === 'ALPH';
 }
 
-/**
- * Reads the canvas size, or the image size of a simple file (sections 2.5 to 2.7; RFC 6386, 9.1).
- */
+/** Reads the size of the canvas, or of a simple file (sections 2.5 to 2.7; RFC 6386, 9.1). */
 function sizeOf(name: string, head: Buffer): ImageFacts {
   if (name === 'VP8X' && head.length >= 10) return { width: u24(head, 4) + 1, height: u24(head, 7) + 1 };
   if (name === 'VP8 ' && head.length >= 10) {
@@ -116,10 +112,7 @@ function areaOf(head: Buffer): Area {
   return { x: u24(head, 0) * 2, y: u24(head, 3) * 2, width: u24(head, 6) + 1, height: u24(head, 9) + 1 };
 }
 
-/**
- * Returns the offset of a frame and the size of its image, or undefined if libwebp finds no image
- * in it.
- */
+/** Returns the offset and size of a frame; undefined if libwebp finds no image in it. */
 async function readFrameArea(bytes: WindowReader, { offset, end }: Part): Promise<Area | undefined> {
   const { x, y } = areaOf(await bytes.read(offset, 16));
   const alphaOrImage = await bytes.read(offset + 16, 8);

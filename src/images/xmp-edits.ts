@@ -13,10 +13,7 @@ export const XMP_NAMESPACES = {
   panorama: 'http://ns.google.com/photos/1.0/panorama/',
 } as const;
 
-/**
- * Sides of a panorama in pixels, by the axis to which they belong. Other properties are angles and
- * counts.
- */
+/** Sides of a panorama in pixels, by their axis. Other properties are angles and counts. */
 const SIDES = [
   ['x', /(Width|Left)(Pixels)?$/],
   ['y', /(Height|Top)(Pixels)?$/],
@@ -77,10 +74,7 @@ function withoutNested(edits: readonly Edit[]): Edit[] {
     });
 }
 
-/**
- * Returns the change of a side in pixels; undefined for other properties. A longer number makes the
- * text longer.
- */
+/** Returns the change of a side in pixels, which can be longer; undefined for others. */
 function scaleSide(text: string, { name, value, end }: Property, scale: Scale): Edit | undefined {
   const [axis] = SIDES.find(([, pattern]) => pattern.test(name)) ?? [];
   const stated = text.slice(value.start, value.end).trim();

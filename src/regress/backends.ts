@@ -66,10 +66,7 @@ function toRegressError(error: unknown): never {
 }
 
 const HTTP_CONCURRENCY = 2;
-/**
- * A server that does not answer is not a result of the image, so the first failed connection ends
- * the run.
- */
+/** A server that does not answer ends the run: that is no result of the image. */
 const MAX_FAILURES = 1;
 
 /**
@@ -166,10 +163,7 @@ async function convertImage(
   }
 }
 
-/**
- * Detects the type of an image by its content, also behind a long preamble; undefined if it is not
- * a supported image.
- */
+/** Detects the type of an image, also behind a long preamble; undefined if not supported. */
 export async function detectImageType(path: string): Promise<InputType | undefined> {
   const type = await detectFileType(path, DETECTION_BYTES * 16);
   return ALL_INPUT_TYPES.find((one) => one === type);

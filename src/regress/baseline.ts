@@ -1,7 +1,4 @@
-/**
- * @module Reads and writes recordings: a folder with baseline.json and the result files, or one
- * JSON file with fingerprints.
- */
+/** @module Reads and writes recordings: a folder of results, or a JSON file of fingerprints. */
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
@@ -102,10 +99,7 @@ async function writeBaseline(file: string, { tools, at, matrix, ...recording }: 
 /** Formats that contain their creation time, so that the digest changes with each conversion. */
 const VOLATILE_FORMATS: readonly string[] = ['pdf'];
 
-/**
- * Removes time and volatile digests, so that a file in version control changes only if a result
- * does.
- */
+/** Removes time and volatile digests, so that a file changes only if a result does. */
 function withoutVolatile({ result, ...row }: Row): Row {
   if (!result) return row;
   const { ms: _, digest, ...rest } = result;

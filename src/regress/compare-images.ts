@@ -1,7 +1,4 @@
-/**
- * @module Compares two images, decoded or as fingerprints, and lists what exceeds the thresholds.
- * Pure functions.
- */
+/** @module Compares two images, decoded or as fingerprints, and lists what exceeds limits. */
 import { type Difference, measureDifference, ROUNDING } from './image/difference.ts';
 import { distance } from './image/fingerprint.ts';
 import type { DecodedImage, ImageMetadata, Raster } from './image/image.ts';
@@ -35,10 +32,7 @@ const METADATA_FIELDS: readonly (readonly [ReasonKind, (metadata: ImageMetadata)
 /** Kinds of change after which the pixels cannot be compared. */
 const SHAPE_KINDS: readonly ReasonKind[] = ['size', 'frames'];
 
-/**
- * Returns the outcome of two images that need no comparison of their pixels: of different shapes,
- * or with equal pixels.
- */
+/** Compares images of different shapes or with equal pixels; undefined for others. */
 function compareWithoutPixels(reasons: readonly Reason[], areEqual: () => boolean): Comparison | undefined {
   if (!reasons.some(({ kind }) => SHAPE_KINDS.includes(kind)) && !areEqual()) return undefined;
   return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
@@ -101,10 +95,7 @@ function pixelReasons(found: Difference, allowed: Thresholds): Reason[] {
   });
 }
 
-/**
- * Limits of a difference: whether the value may not be above or below it, and how reports state the
- * value.
- */
+/** Limits of a difference: upper or lower, and how reports state the value. */
 const PIXEL_LIMITS: readonly {
   readonly limit: 'area' | 'psnr' | 'ssim' | 'patch' | 'deltaE';
   readonly isAbove: boolean;

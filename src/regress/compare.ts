@@ -154,10 +154,7 @@ type LoadedResult = DecodedImage | ResultFingerprint;
 const toFingerprints = (result: LoadedResult): ResultFingerprint =>
   'frames' in result ? fingerprintResult(result) : result;
 
-/**
- * Decodes the result file, or returns the fingerprints if the file was not kept; undefined if no
- * decoder reads it.
- */
+/** Decodes the file, or returns the fingerprints if it was not kept; undefined if unreadable. */
 async function loadResult(row: Row, recording: Recording): Promise<LoadedResult | undefined> {
   const file = recording.open(row);
   return file ? decode(await file, row.format).catch(() => undefined) : row.result?.figures;

@@ -29,19 +29,13 @@ export interface Case {
 /** Cases and thresholds of a regression check. */
 export interface TestMatrix {
   readonly cases: readonly Case[];
-  /**
-   * Returns the thresholds of a case for an image; undefined if the case does not exist or skips
-   * the image.
-   */
+  /** Returns the thresholds of a case for an image; undefined if it does not apply. */
   thresholds(image: string, name: string): Thresholds | undefined;
   /** Source of the matrix, stored with a baseline. */
   readonly source: MatrixSource;
 }
 
-/**
- * The comparison is not possible. The message names the file, the field or the backend, and the
- * cause.
- */
+/** The comparison is not possible. The message names the file, field or backend, and the cause. */
 export class RegressError extends Error {
   override readonly name = 'RegressError';
 }

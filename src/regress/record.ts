@@ -144,10 +144,7 @@ function median(values: readonly number[]): number {
 export interface Recording {
   /** Versions of the tools, or the address and version of a server. */
   readonly tools: Readonly<Record<string, string>>;
-  /**
-   * Time in ISO 8601. Undefined for a baseline of fingerprints, so that its file changes only if a
-   * result does.
-   */
+  /** Time in ISO 8601. Not of fingerprints, whose file changes only if a result does. */
   readonly at?: string | undefined;
   readonly matrix: TestMatrix;
   readonly rows: readonly Row[];
@@ -164,10 +161,7 @@ export class AlteredResultError extends Error {
   override readonly name = 'AlteredResultError';
 }
 
-/**
- * Relative name that stays inside the baseline's folder (prevents path traversal by a crafted
- * file).
- */
+/** Relative name inside the baseline's folder, which prevents path traversal. */
 const safeName = z
   .string()
   .refine((name) => name.split(/[/\\]/).every((part) => !['', '.', '..'].includes(part)));
@@ -183,10 +177,7 @@ const resultFingerprint = z.object({
 const result = z.object({
   /** File size in bytes. */
   bytes: z.number(),
-  /**
-   * Digest of the file. Undefined in a baseline of fingerprints for formats that contain their
-   * creation time.
-   */
+  /** Digest of the file. Undefined in fingerprints of formats that contain their creation time. */
   digest: z.string().optional(),
   /** Conversion time in ms, the median if repeated. */
   ms: z.number().optional(),

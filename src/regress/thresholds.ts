@@ -11,10 +11,7 @@ const number = (min: number, max: number) => {
 
 /** Schema of {@link Thresholds}, with the values that each can have. */
 export const thresholds = z.strictObject({
-  /**
-   * Maximum difference of a channel that is rounding, 0 to 255. Pixels that differ more count for
-   * `area`.
-   */
+  /** Maximum difference by rounding, 0 to 255. Pixels that differ more count for `area`. */
   max: number(0, 255).optional(),
   /** Maximum number of such pixels in a block of 16 by 16. */
   area: number(0, 256).optional(),
@@ -30,10 +27,7 @@ export const thresholds = z.strictObject({
   deltaE: number(0, 100),
   /** Maximum change of the file size, as a fraction of the size before. */
   bytes: number(0, 1000),
-  /**
-   * Change of the file size in bytes that never counts, since small files change by large
-   * fractions.
-   */
+  /** Change of the file size in bytes that never counts, because small files vary more. */
   bytesFloor: number(0, 2 ** 31),
   /** For fingerprints: maximum difference of a mean colour, 0 to 255. */
   means: number(0, 255),
@@ -51,10 +45,7 @@ type PixelThresholds = Pick<Thresholds, 'max' | 'area' | 'psnr' | 'ssim' | 'patc
  * 2000 of 0.4 is one step of a grey in the whole area.
  */
 const LOSSLESS: PixelThresholds = { max: ROUNDING, area: 3, deltaE: 0.5 };
-/**
- * Two encoders of the same quality reach 33 dB, 0.956, 9.5 and 0.6 to each other. Small images have
- * the lowest PSNR.
- */
+/** Two encoders of the same quality reach 33 dB (small images), 0.956, 9.5 and 0.6. */
 export const LOSSY: PixelThresholds = { psnr: 32, ssim: 0.95, patch: 10, deltaE: 0.8 };
 /** With and without dithering, a palette of 256 colours reaches 33 dB, 0.98, 23.5 and 1.3. */
 const PALETTE: PixelThresholds = { psnr: 32, ssim: 0.97, patch: 25, deltaE: 1.5 };

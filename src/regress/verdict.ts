@@ -41,10 +41,7 @@ export type ReasonKind =
   | 'bytes'
   | 'time';
 
-/**
- * All verdicts, worst first. `imagemill regress check` exits with status 1 if any verdict has
- * `fails`.
- */
+/** All verdicts, worst first. `regress check` exits with status 1 if any has `fails`. */
 export const VERDICTS = {
   broken: { fails: true, description: 'worked before; now fails or cannot be decoded' },
   changed: { fails: true, description: 'exceeds a threshold' },
@@ -67,10 +64,7 @@ export const VERDICT_NAMES = Object.keys(VERDICTS) as Verdict[];
 /** Returns whether the finding makes the run exit with status 1. */
 export const isFailure = ({ verdict }: Pick<Finding, 'verdict'>): boolean => VERDICTS[verdict].fails;
 
-/**
- * Sorts findings, worst first: by verdict, then changes of shape before changes of pixels, then by
- * distance of the pixels.
- */
+/** Sorts findings, worst first: by verdict, then shape before pixels, then by distance. */
 export function bySeverity(findings: readonly Finding[]): Finding[] {
   return [...findings].sort(
     (a, b) =>

@@ -35,10 +35,7 @@ export interface Verification {
   readonly picture?: string | undefined;
 }
 
-/**
- * Options with which a result has the size of its source, and those that only reduce it. Others are
- * not verified.
- */
+/** Options with the size of the source, and those that reduce it. Others are not verified. */
 const SAME_SIZE: readonly string[] = [
   ...(['format', 'accepted', 'quality', 'maxBytes', 'lossless', 'metadata'] as const),
   ...(['frames', 'pages', 'background'] as const),

@@ -208,10 +208,7 @@ const REDUCED_TOLERANCE = 12;
 /** Limits of reduced images. At quality 80, photos reach 22, 9, 2.3, 0.9991 and 0.14. */
 const REDUCED = { max: 32, area: 10, patch: 3, ssim: 0.98, deltaE: 0.4 };
 
-/**
- * Compares two large JPEGs, reduced. Returns their difference if they are alike; the whole images
- * decide on all others.
- */
+/** Compares two large JPEGs, reduced; undefined if not alike: then, the whole images decide. */
 async function compareReduced(source: Buffer, result: Buffer) {
   const decoding = [decodeReduced(source, true), decodeReduced(result, false)] as const;
   const [one, other] = await Promise.all(decoding).catch(() => []);

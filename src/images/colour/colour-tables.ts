@@ -11,10 +11,7 @@ import { invert, type Matrix3, multiply, rgbToXyzD50, transpose } from './icc-wr
 /** Entries of a table. ImageMagick interpolates between them: the error is below 0.1 of 255. */
 const ENTRIES = 4096;
 
-/**
- * Conversion to sRGB: a table for each channel to linear light, a matrix, and a table to the
- * encoding of sRGB.
- */
+/** Conversion to sRGB: a table to linear light, a matrix, and a table to the encoding of sRGB. */
 export interface ColourTables {
   /** The two tables as images of one row, one after the other: PPM with 16 bits per channel. */
   readonly images: Buffer;

@@ -70,10 +70,7 @@ const TRANSFERS: Readonly<Record<number, Transfer>> = {
   17: { curve: [2.6, (52.37 / 48) ** (1 / 2.6), 0, 0, 0] },
   18: { hdr: 'hlg' },
 };
-/**
- * Transfers that define the encoding of a camera, but no display: BT.709, BT.601, BT.1361 and
- * BT.2020.
- */
+/** Transfers of a camera that define no display: BT.709, BT.601, BT.1361 and BT.2020. */
 const CAMERA_TRANSFERS = [1, 6, 11, 12, 14, 15];
 
 const UNSPECIFIED = 2;

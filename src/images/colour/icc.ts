@@ -12,23 +12,15 @@ import {
   type Vector,
 } from './icc-writer.ts';
 
-/**
- * Maximum size of a profile to classify, in bytes. Larger profiles contain lookup tables and are
- * not plain sRGB.
- */
+/** Maximum bytes of a profile to classify. Larger ones have lookup tables, and are not sRGB. */
 export const MAX_PROFILE_BYTES = 64 * 1024;
 
-/**
- * Maximum size of a profile to extract, in bytes. The largest printer profiles have about 2 MiB.
- */
+/** Maximum bytes of a profile to extract. The largest printer profiles have about 2 MiB. */
 export const MAX_EXTRACTED_BYTES = 4 * 1024 ** 2;
 
 /** sRGB's primaries as profiles state them, adapted to D50 (IEC 61966-2-1; ICC.1, annex E). */
 const SRGB_PRIMARIES = [0.4361, 0.2225, 0.0139, 0.3851, 0.7169, 0.0971, 0.1431, 0.0606, 0.7141];
-/**
- * Tolerance for rounding by profile writers; the nearest other colour spaces are 20 times as far
- * away.
- */
+/** Tolerance for rounding by writers; the nearest other colour spaces are 20 times as far away. */
 const PRIMARY_TOLERANCE = 0.002;
 /** Less than one step of 8 bits, so that a conversion would hardly change a pixel. */
 const CURVE_TOLERANCE = 0.75 / 255;
@@ -126,10 +118,7 @@ export async function describeProfile(bytes: WindowReader, image: ImageInfo): Pr
   return profile && describe(profile);
 }
 
-/**
- * Reads the profile in the file of an image, or the first {@link MAX_PROFILE_BYTES} of it.
- * Undefined if it has none.
- */
+/** Reads the profile in a file, or the first {@link MAX_PROFILE_BYTES}; undefined without one. */
 export async function readEmbeddedProfile(
   bytes: WindowReader,
   { type, pixels }: ImageInfo,
@@ -212,10 +201,7 @@ function hasRightLengths(profile: Buffer): boolean {
   );
 }
 
-/**
- * Minimum determinant of usable primaries. That of sRGB is 0.2, and that of a display with half its
- * saturation is 0.05.
- */
+/** Minimum determinant of usable primaries: sRGB has 0.2, half its saturation has 0.05. */
 const MIN_DETERMINANT = 0.0001;
 
 function isSrgb(primaries: Matrix3, tags: ReadonlyMap<string, Buffer>): boolean {
@@ -226,10 +212,7 @@ function isSrgb(primaries: Matrix3, tags: ReadonlyMap<string, Buffer>): boolean 
   );
 }
 
-/**
- * Reads X, Y and Z of red, green and blue. Returns undefined for a profile without primaries, or
- * with lookup tables.
- */
+/** Reads XYZ of red, green and blue; undefined without primaries, or with lookup tables. */
 export function readPrimaries(profile: Buffer): Matrix3 | undefined {
   if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
     return undefined;
@@ -240,10 +223,7 @@ export function readPrimaries(profile: Buffer): Matrix3 | undefined {
   return [xyz(red), xyz(green), xyz(blue)];
 }
 
-/**
- * Finds the start of each tag by its name (ICC.1, 7.3). The content of a tag states its length,
- * too.
- */
+/** Finds the start of each tag by its name (ICC.1, 7.3). The content states its length, too. */
 export const readTags = (profile: Buffer): Map<string, Buffer> =>
   new Map(readTagTable(profile).map(({ name, offset }) => [name, profile.subarray(offset)]));
 
@@ -269,10 +249,7 @@ const COLOUR_FIELDS = [
   [64, 80],
 ] as const;
 
-/**
- * Returns a profile with the same colours, without the texts of its maker, a date, and bytes that
- * belong to no tag.
- */
+/** Returns a profile with the same colours, but no texts, date, or bytes outside of tags. */
 export function withoutTexts(profile: Buffer): Buffer {
   const head = Buffer.alloc(128);
   for (const [start, end] of COLOUR_FIELDS) profile.copy(head, start, start, end);
@@ -316,10 +293,7 @@ const PARAMETRIC: readonly ((...parameters: number[]) => readonly number[])[] = 
   (...parameters) => parameters,
 ];
 
-/**
- * Reads a curve: an exponent, samples, or a formula (ICC.1:2022, 10.6 and 10.18). Returns undefined
- * for another kind.
- */
+/** Reads a curve: an exponent, samples, or a formula (ICC.1:2022, 10.6, 10.18), or undefined. */
 export function readCurve(tag: Buffer): Curve | undefined {
   const type = tag.toString('latin1', 0, 4);
   if (type === 'para') {

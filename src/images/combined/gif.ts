@@ -42,10 +42,7 @@ interface Frame {
   readonly data: FileRange;
 }
 
-/**
- * Combines GIFs of one frame. The canvas is that of the first one. Delays are rounded to hundredths
- * of a second.
- */
+/** Combines GIFs of one frame, on the canvas of the first. Delays are rounded to 10 ms. */
 export async function combineGif(
   paths: readonly string[],
   { delayMs, loopCount }: FrameTiming,
@@ -66,10 +63,7 @@ export async function combineGif(
   ];
 }
 
-/**
- * Returns the extension that repeats an animation; nothing to play it once. Its count excludes the
- * first playback.
- */
+/** Returns the loop extension, whose count excludes the first playback; nothing to play once. */
 function loopExtension(loopCount: number): Buffer {
   if (loopCount === 1) return Buffer.alloc(0);
   const repeats = littleEndian(Math.max(0, loopCount - 1), 2);
@@ -105,9 +99,7 @@ function toPieces(
   return [Buffer.concat([control, own]), table, padding ?? Buffer.alloc(0), data];
 }
 
-/**
- * Reads the frame of a GIF. The global colour table is that of the frame, unless it has its own.
- */
+/** Reads the frame of a GIF, and finds its colour table: its own, or else the global one. */
 function readFrame(path: string): Promise<Frame> {
   return withFile(path, OPEN_FLAGS, async (file) => {
     const reader = new WindowReader(file);

@@ -1,7 +1,4 @@
-/**
- * @module Combines images that the tools have written to one file, without decoding them, by
- * format.
- */
+/** @module Combines files that the tools have written to one, without decoding them, by format. */
 
 import type { CombineFiles } from './combiner.ts';
 import { combineGif } from './gif.ts';

@@ -35,10 +35,7 @@ interface Pages {
   readonly offsets: readonly { readonly at: number; readonly values: readonly number[] }[];
 }
 
-/**
- * Combines TIFFs with the least significant byte first. Each file is copied, and its offsets are
- * moved by its place.
- */
+/** Combines little-endian TIFFs. Each is copied, and its offsets are moved by its place. */
 export async function combineTiff(paths: readonly string[]): Promise<Piece[]> {
   const files: Pages[] = [];
   for (const path of paths) files.push(await readPages(path));
@@ -78,9 +75,7 @@ export async function combineTiff(paths: readonly string[]): Promise<Piece[]> {
 
 const edit = (at: number, bytes: Buffer): Edit => ({ at, removed: bytes.length, bytes });
 
-/**
- * Encodes numbers of 2 or 4 bytes. Page numbers beyond 16 bits, which no limit permits, are cut.
- */
+/** Encodes numbers of 2 or 4 bytes. Cuts page numbers beyond 16 bits, which no limit permits. */
 function encode(values: readonly number[], length: 2 | 4): Buffer {
   const bytes = Buffer.alloc(values.length * length);
   for (const [at, value] of values.entries())
@@ -109,10 +104,7 @@ function readPages(path: string): Promise<Pages> {
     if (!tiff || !first || head !== 'II*\0') throw new CombineError(`${path} is not a TIFF`);
     const offsets: { at: number; values: number[] }[] = [];
     const visited = new Set<number>();
-    /**
-     * Collects the offsets in a directory and those below it, and returns where its page number is,
-     * or 0.
-     */
+    /** Collects the offsets in a directory and below it. Returns where its page number is, or 0. */
     const collect = async (from: number, depth: number): Promise<number> => {
       if (visited.has(from) || depth > MAX_DEPTH)
         throw new CombineError(`${path} has directories in a circle`);

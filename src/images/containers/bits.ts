@@ -1,9 +1,6 @@
 /** @module Reads numbers of any length in bits. */
 
-/**
- * The four encodings of a number that a selector of two bits chooses from. Each has a number of
- * bits, and a constant to add.
- */
+/** Four encodings, one of which a selector of two bits chooses: bits, and a constant to add. */
 export type Choices = readonly number[];
 
 /**
@@ -17,10 +14,7 @@ class OutOfBitsError extends Error {
   override readonly name = 'OutOfBitsError';
 }
 
-/**
- * Calls `read` with a reader that starts with the first byte. Returns undefined if the bytes end
- * before a number does.
- */
+/** Calls `read` with a reader. Returns undefined if the bytes end before a number does. */
 export function readBits<T>(bytes: Uint8Array, order: BitOrder, read: (bits: BitReader) => T): T | undefined {
   try {
     return read(new BitReader(bytes, order));
@@ -71,10 +65,7 @@ export class BitReader {
     return this.read(choices[at] as number) + (choices[at + 1] as number);
   }
 
-  /**
-   * Reads an Exp-Golomb code: ue(v) of HEVC, uvlc() of AV1. More than 31 leading zeros are no valid
-   * code.
-   */
+  /** Reads an Exp-Golomb code: ue(v) of HEVC, uvlc() of AV1, of at most 31 leading zeros. */
   readExpGolomb(): number {
     let zeros = 0;
     while (!this.flag()) zeros += 1;

@@ -1,7 +1,4 @@
-/**
- * @module Divides long work of the main thread into short turns of the event loop, so that it does
- * not delay other requests.
- */
+/** @module Divides long work of the main thread into turns, so as not to delay other requests. */
 
 /** Time after which all work together yields to the event loop, in ms. */
 const TURN_MS = 5;
@@ -9,10 +6,7 @@ let turnStarted = 0;
 /** Continues the work that waits, first come, first served. */
 const waiting: (() => void)[] = [];
 
-/**
- * Returns whether work must wait for the next turn of the event loop, because the last wait was too
- * long ago.
- */
+/** Returns whether work must wait for the next turn of the event loop. */
 export function isTurnOver(): boolean {
   return performance.now() - turnStarted > TURN_MS;
 }
@@ -33,9 +27,7 @@ function startTurn(): void {
   if (waiting.length > 0) setImmediate(startTurn);
 }
 
-/**
- * Maps items one after another, and yields to the event loop between two of them if a turn is over.
- */
+/** Maps items one by one, and yields to the event loop between two of them if a turn is over. */
 export async function mapInTurns<T, R>(
   items: Iterable<T>,
   work: (item: T, at: number) => Promise<R> | R,

@@ -7,10 +7,7 @@ import { type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { isTurnOver, waitForTurn } from './event-loop.ts';
 
-/**
- * Flags for opening a file that a tool has written: do not follow a symbolic link, and do not block
- * on a pipe.
- */
+/** Flags for opening a file of a tool: do not follow a symbolic link, nor block on a pipe. */
 export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Bytes of a file to read at once. */
@@ -65,10 +62,7 @@ export async function readAt(
   return { bytes, found: bytesRead };
 }
 
-/**
- * Reads a file at any offset, without a window: for a few reads, or for large ones. Reads beyond
- * 2⁵³ return no bytes.
- */
+/** Reads a file without a window, for few or large reads. Those beyond 2⁵³ return no bytes. */
 export const fileReader = (file: PositionedReader): ByteReader => ({
   async read(at, length) {
     if (!Number.isSafeInteger(at)) return NO_BYTES;

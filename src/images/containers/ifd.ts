@@ -77,10 +77,7 @@ interface Directory {
 /** Bytes per number by tag type: BYTE, ASCII, SHORT, LONG, UNDEFINED, and BigTIFF's LONG8. */
 const NUMBER_BYTES: Readonly<Record<number, 1 | 2 | 4 | 8>> = { 1: 1, 2: 1, 3: 2, 4: 4, 7: 1, 16: 8 };
 
-/**
- * Field sizes of a directory in bytes; BigTIFF differs only in these (Adobe, TIFF Technote 3,
- * 2007).
- */
+/** Bytes of the fields. BigTIFF differs only in these (Adobe, TIFF Technote 3, 2007). */
 interface IfdLayout {
   readonly count: 2 | 8;
   readonly entry: 12 | 20;

@@ -6,9 +6,7 @@
  */
 import { type ByteReader, bigEndian, fileReader, OPEN_FLAGS, withFile } from './file.ts';
 
-/**
- * A part of a file, such as a chunk or a box. In a truncated file, it can extend beyond the end.
- */
+/** A part of a file, such as a chunk or a box. It can extend beyond the end of a cut file. */
 export interface Part {
   readonly name: string;
   /** Offset of its first byte, which is that of its length or name. */
@@ -51,15 +49,9 @@ async function* walkParts(
 export const MAX_PNG_CHUNKS = 10_000;
 /** Maximum number of chunks of a WebP to read: twice the largest MAX_FRAMES. */
 const MAX_RIFF_CHUNKS = 20_000;
-/**
- * Maximum number of chunks of a PNG that a tool has written. ImageMagick 6 writes chunks of 8 KiB:
- * 8 GB.
- */
+/** Maximum number of chunks of a tool's PNG: ImageMagick 6 writes 8 KiB each, so 8 GB. */
 export const MAX_WRITTEN_CHUNKS = 1_000_000;
-/**
- * Length of the name and the length of a chunk or a box in bytes, and of those of a box with a
- * length of 64 bits.
- */
+/** Bytes of the name and the length of a chunk or a box, and of a box with a length of 64 bits. */
 const HEAD_BYTES = 8;
 const LARGE_HEAD_BYTES = 16;
 
@@ -113,10 +105,7 @@ export function withWrittenChunks<T>(
 /** Maximum number of boxes to read from a file or from another box. */
 const MAX_BOXES = 1000;
 
-/**
- * Yields the boxes of a file, or of a range in it. A box that extends to the end of the file has an
- * infinite length.
- */
+/** Yields the boxes of a file or a range. One that extends to the end has an infinite length. */
 export function boxes(bytes: ByteReader, range: Omit<Walk, 'max'> = { from: 0 }): AsyncGenerator<Part> {
   return walkParts(bytes, { ...range, max: MAX_BOXES }, LARGE_HEAD_BYTES, (head, start) => {
     const stated = head.readUInt32BE(0);
@@ -153,10 +142,7 @@ export function parseBoxes(data: Buffer | undefined, isLastOpen = false): Box[] 
   return found;
 }
 
-/**
- * Finds the payload of the first box with this name; with several names, each nested in the
- * previous one.
- */
+/** Finds the content of the first box of a name; of several names, each in the previous one. */
 export function findBox(among: readonly Box[], name: string, ...deeper: string[]): Buffer | undefined {
   const body = among.find((box) => box.name === name)?.body;
   const [next, ...rest] = deeper;
@@ -220,9 +206,7 @@ function isMarkerAt(bytes: Buffer, at: number): boolean {
   return bytes[at] === 0xff && bytes[at + 1] !== 0xff && bytes[at + 1] !== 0;
 }
 
-/**
- * Counts the bytes before the next marker: all bytes of the window except the last if it has none.
- */
+/** Counts the bytes before the next marker: all of the window except the last without one. */
 async function countSkipped(bytes: ByteReader, start: number): Promise<number> {
   const window = await bytes.read(start, SEARCHED_BYTES);
   const last = window.length - 1;
@@ -260,9 +244,7 @@ export const TRANSPARENT = 1;
 /** Flag of a colour table, and the bits of its size. */
 export const HAS_TABLE = 0x80;
 export const TABLE_SIZE = 0x07;
-/**
- * Length of a loop extension up to its count, which is the longest start of a block that is read.
- */
+/** Length of a loop extension up to its count, the longest start of a block that is read. */
 const GIF_HEAD_BYTES = 19;
 
 export interface GifBlock {

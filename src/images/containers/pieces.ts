@@ -1,7 +1,4 @@
-/**
- * @module Writes a file from bytes in memory and ranges of other files, so that its size does not
- * count in memory.
- */
+/** @module Writes a file from bytes in memory and ranges of other files, which are not loaded. */
 import { createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';

@@ -5,10 +5,7 @@ import { type Copyright, type FieldText, IPTC_FIELDS } from './fields.ts';
 import { writeIptc } from './iptc.ts';
 import { writeXmp } from './xmp.ts';
 
-/**
- * New blocks with nothing but the copyright. A block is undefined if it would be empty, or if the
- * format cannot hold it.
- */
+/** Blocks with nothing but the copyright: undefined if empty, or if the format cannot hold it. */
 export interface CopyrightBlocks {
   readonly exif: Buffer | undefined;
   readonly iptc: Buffer | undefined;

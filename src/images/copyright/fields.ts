@@ -6,10 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import { cleanText, escapeXml } from '../../base/text.ts';
 
-/**
- * Fields of EXIF by their tag (EXIF 2.32, 4.6.5). Those of a TIFF are in the directory of its first
- * page.
- */
+/** Fields of EXIF by their tag (EXIF 2.32, 4.6.5); in a TIFF, in its first directory. */
 export const EXIF_FIELDS = { 'exif:Artist': 0x013b, 'exif:Copyright': 0x8298 } as const;
 
 /**
@@ -22,10 +19,7 @@ export const IPTC_FIELDS = {
   'iptc:CopyrightNotice': { dataset: 116, xmp: 'dc:rights' },
 } as const;
 
-/**
- * Fields of XMP by the type of their value: a text, or a container of texts (XMP part 1, 8.3 and
- * 8.4; part 2, 8.5).
- */
+/** Fields of XMP by their type: a text, or a container (XMP part 1, 8.3 and 8.4; part 2, 8.5). */
 export const XMP_FIELDS = {
   'dc:creator': 'Seq',
   'dc:rights': 'Alt',
@@ -58,10 +52,7 @@ export interface Copyright {
 
 /** Maximum bytes of a text. Usage terms have several hundred. */
 export const MAX_TEXT_BYTES = 8 * 1024;
-/**
- * Maximum number of texts, and of their bytes as XML. Together, they fit into a segment of a JPEG,
- * which has 64 KiB.
- */
+/** Maximum number of texts, and of their bytes as XML, which fit into a segment of a JPEG. */
 export const MAX_TEXTS = 200;
 const MAX_TOTAL_BYTES = 40_000;
 
@@ -81,10 +72,7 @@ export function selectTexts(found: readonly FieldText[], isPartial: boolean): Co
   return { texts: [...texts.values()], isPartial: lost };
 }
 
-/**
- * Decodes a text without a stated encoding: UTF-8, or else Windows-1252, which older programs
- * write.
- */
+/** Decodes a text of unknown encoding: UTF-8, or else Windows-1252, as of older programs. */
 export function decodeText(bytes: Buffer): string | undefined {
   if (bytes.length > MAX_TEXT_BYTES) return undefined;
   return cleanText(new TextDecoder(isUtf8(bytes) ? 'utf-8' : 'windows-1252').decode(bytes));

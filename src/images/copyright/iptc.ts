@@ -1,7 +1,4 @@
-/**
- * @module Reads the copyright of IPTC, and writes IPTC with nothing else (IIM 4.2, sections 1.5, 5
- * and 6).
- */
+/** @module Reads the copyright of IPTC, and writes IPTC with nothing else (IIM 4.2, 1.5, 5, 6). */
 import { bigEndian } from '../containers/file.ts';
 import { decodeText, type Field, type FieldText, IPTC_FIELDS, MAX_TEXTS } from './fields.ts';
 
@@ -46,9 +43,7 @@ function findInResources(data: Buffer): Buffer {
   return Buffer.alloc(0);
 }
 
-/**
- * Yields the datasets of the record with the fields. IPTC can be in image resources of Photoshop.
- */
+/** Yields the datasets of the record with the fields, also of IPTC in resources of Photoshop. */
 export function* iptcDatasets(block: Buffer): Generator<{ readonly dataset: number; readonly body: Buffer }> {
   const data = findInResources(block);
   for (let at = 0; data[at] === MARKER && at + HEAD_BYTES <= data.length; ) {
@@ -76,10 +71,7 @@ export function readIptcTexts(block: Buffer): FieldText[] {
 const encodeDataset = (record: number, dataset: number, value: Buffer): Buffer =>
   Buffer.concat([Buffer.from([MARKER, record, dataset]), bigEndian(value.length, 2), value]);
 
-/**
- * The datasets that every file starts with: the encoding UTF-8 (1:90), and the version of the
- * record (2:00).
- */
+/** First datasets of every file: the encoding UTF-8 (1:90), and the record's version (2:00). */
 const FIRST = [
   encodeDataset(ENVELOPE, 90, Buffer.from('\x1b%G', 'latin1')),
   encodeDataset(APPLICATION, 0, bigEndian(4, 2)),

@@ -1,7 +1,4 @@
-/**
- * @module Reads the copyright in the metadata of a file. The first block of EXIF, IPTC and XMP each
- * counts, as in viewers.
- */
+/** @module Reads the copyright in metadata. The first EXIF, IPTC and XMP count, as in viewers. */
 import { bufferReader, fileReader, WindowReader, withFile } from '../containers/file.ts';
 import { withoutMarker } from '../exif.ts';
 import type { ImageInfo, MetadataKind } from '../image-info.ts';

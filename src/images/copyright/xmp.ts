@@ -31,9 +31,7 @@ const isField = (name: string): name is XmpField => Object.hasOwn(XMP_FIELDS, na
 const LANGUAGE = /^[A-Za-z\d-]{1,35}$/;
 const DEFAULT_LANGUAGE = 'x-default';
 
-/**
- * An element, with the prefixes of {@link READ_NAMESPACES} in names. Other names have no prefix.
- */
+/** An element. Names have the prefixes of {@link READ_NAMESPACES}, or none. */
 interface Element {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;
@@ -42,10 +40,7 @@ interface Element {
   content: string;
 }
 
-/**
- * Parses elements up to the first part that is not well formed. Every prefix has one meaning in a
- * file.
- */
+/** Parses elements up to the first error. Every prefix has one meaning in a file. */
 function parseElements(text: string): Element[] {
   const { tags } = scanMarkup(text);
   const nameOf = createNaming(tags);
@@ -74,9 +69,7 @@ function parseElements(text: string): Element[] {
   return roots;
 }
 
-/**
- * Returns the function that replaces the prefixes of a file by those of {@link READ_NAMESPACES}.
- */
+/** Returns the function that replaces prefixes by those of {@link READ_NAMESPACES}. */
 function createNaming(tags: readonly Tag[]): (prefix: string, name: string) => string {
   const ours = new Map(Object.entries(READ_NAMESPACES).map(([prefix, uri]) => [uri, prefix]));
   const declared = tags.flatMap(({ attributes }) =>
@@ -132,10 +125,7 @@ function textsIn(name: string, { attributes, children, content }: Element): XmpT
   return [{ name, text: decodeXml(attributes.get('rdf:resource') ?? content) }];
 }
 
-/**
- * Maximum number of tags to parse, which takes some 10 ms. The settings of a raw converter and a
- * history have hundreds.
- */
+/** Maximum number of tags to parse, which takes some 10 ms. Long histories have hundreds. */
 const MAX_TAGS = 4000;
 
 /**

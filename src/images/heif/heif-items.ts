@@ -3,10 +3,7 @@ import type { ByteReader } from '../containers/file.ts';
 import { type Box, findBox, parseBoxes } from '../containers/parts.ts';
 import type { MetadataKind, Size } from '../image-info.ts';
 
-/**
- * Reads an unsigned integer of up to 6 bytes; undefined beyond the end. A length of 0 bytes stands
- * for 0.
- */
+/** Reads an unsigned integer of up to 6 bytes; undefined beyond the end, 0 for 0 bytes. */
 export function readNumber(data: Buffer | undefined, at: number, length: number): number | undefined {
   if (length === 0) return 0;
   return data && at + length <= data.length ? data.readUIntBE(at, length) : undefined;
@@ -15,10 +12,7 @@ export function readNumber(data: Buffer | undefined, at: number, length: number)
 /** The box `meta` of a file: its items, their properties, and how they refer to each other. */
 export type HeifMeta = ReturnType<typeof parseMeta>;
 
-/**
- * Parses the box `meta` in the first bytes of a file, which must stay valid while the result is
- * used.
- */
+/** Parses the box `meta` in the first bytes of a file, to which the result refers. */
 export const metaIn = (head: Buffer): HeifMeta => parseMeta(findBox(parseBoxes(head), 'meta')?.subarray(4));
 
 /**
@@ -48,9 +42,7 @@ export function parseMeta(body: Buffer | undefined) {
     locations: parseLocations(findBox(meta, 'iloc')),
     /** Data of items in the box itself. */
     idat: findBox(meta, 'idat') ?? Buffer.alloc(0),
-    /**
-     * Returns the properties of an item, in order; undefined if none are associated with the item.
-     */
+    /** Returns the properties of an item, in order; undefined if it has none. */
     propertiesOf(id: number | undefined = Number.NaN): readonly Box[] | undefined {
       const indexes = associations.get(id)?.indexes ?? [];
       return indexes.length > 0 ? indexes.flatMap((index) => properties[index - 1] ?? []) : undefined;
@@ -58,10 +50,7 @@ export function parseMeta(body: Buffer | undefined) {
   };
 }
 
-/**
- * Returns the size that a property `ispe` declares; undefined for other properties, and for a size
- * without pixels.
- */
+/** Returns the size that a property `ispe` declares; undefined for others, and without pixels. */
 export function declaredSize({ name, body }: Box): Size | undefined {
   const [width, height] = [readNumber(body, 4, 4), readNumber(body, 8, 4)];
   return name === 'ispe' && width && height ? { width, height } : undefined;
@@ -87,10 +76,7 @@ function parseItems(iinf: Buffer | undefined): Item[] {
   });
 }
 
-/**
- * Returns the kind of metadata of an item (ISO/IEC 23008-12, annex A); undefined for others, such
- * as images and JSON.
- */
+/** Returns the kind of metadata of an item (ISO/IEC 23008-12, annex A); undefined for others. */
 export function metadataKindOf({ type, contentType }: Item): MetadataKind | undefined {
   if (type === 'Exif') return 'exif';
   return contentType === 'application/rdf+xml' ? 'xmp' : undefined;
@@ -98,10 +84,7 @@ export function metadataKindOf({ type, contentType }: Item): MetadataKind | unde
 
 /** A reference from an item to others. */
 export interface Reference {
-  /**
-   * For example `dimg` from a grid to its tiles, `auxl` from a depth map to its image, `thmb` from
-   * a thumbnail.
-   */
+  /** For example `dimg`: grid to tiles; `auxl`: depth map to image; `thmb`: thumbnail to image. */
   readonly type: string;
   readonly from: number;
   /** Number of items that the reference declares. */
@@ -122,10 +105,7 @@ function parseReferences(iref: Buffer | undefined): Reference[] {
   });
 }
 
-/**
- * Types of auxiliary images that are alpha (MIAF, ISO/IEC 23000-22, section 7.3.5; HEVC in ISO/IEC
- * 23008-12, annex B).
- */
+/** Types of alpha (MIAF, ISO/IEC 23000-22, 7.3.5; HEVC in ISO/IEC 23008-12, annex B). */
 export const ALPHA_TYPES = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:hevc:2015:auxid:1'];
 
 /** Returns whether a property marks an item as alpha. */
@@ -203,10 +183,7 @@ export async function readItem(
   return inBox ? idat.subarray(offset, offset + length) : bytes.read(offset, length);
 }
 
-/**
- * Parses the first extent of each item (section 8.11.3). Omits items that have none, or are in
- * another file.
- */
+/** Parses the first extent of each item (section 8.11.3), unless it is in another file. */
 function parseLocations(iloc: Buffer | undefined): Map<number, Location> {
   const locations = new Map<number, Location>();
   if (!iloc || iloc.length < 8) return locations;

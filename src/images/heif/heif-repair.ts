@@ -1,7 +1,4 @@
-/**
- * @module Repairs AVIF and HEIC in place, so that libheif decodes the primary image, and nothing
- * else decides about it.
- */
+/** @module Repairs AVIF and HEIC in place, so that libheif decodes only the primary image. */
 import type { FileHandle } from 'node:fs/promises';
 import { type RepairTarget, readAt, withFile, writeAt } from '../containers/file.ts';
 import { parseBoxes, renameBox } from '../containers/parts.ts';
@@ -11,10 +8,7 @@ import { findNeeded, type HeifMeta, metaIn, type Reference } from './heif-items.
 /** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
 const BRAND_AT = 8;
 
-/**
- * Major brands of sequences, and those of still images (ISO/IEC 23008-12, section 10; AVIF, section
- * 6).
- */
+/** Major brands of sequences and still images (ISO/IEC 23008-12, section 10; AVIF, section 6). */
 const STILL_BRANDS = {
   avif: { sequences: ['avis', 'msf1'], still: 'avif' },
   heic: { sequences: ['hevc', 'hevx', 'msf1'], still: 'heic' },
@@ -38,10 +32,7 @@ export async function repairHeif(
   });
 }
 
-/**
- * Replaces every aperture, rotation and mirroring by a rotation of 0 degrees: the plan crops and
- * rotates the image.
- */
+/** Makes every aperture, rotation and mirroring a rotation of 0 degrees: the plan applies them. */
 export function removeTransforms(path: string): Promise<void> {
   const change = (head: Buffer): void => {
     for (const { name, body } of metaIn(head).properties) {
@@ -84,10 +75,7 @@ async function changeHeader(
   if (!head.equals(before)) await writeAt(file, 0, head);
 }
 
-/**
- * Marks a sequence as a still image: its primary image is converted, and older libheif reads no
- * sequences.
- */
+/** Marks a sequence as a still image, because older libheif reads no sequences. */
 function rebrandSequence(head: Buffer, type: keyof typeof STILL_BRANDS): void {
   const { sequences, still } = STILL_BRANDS[type];
   const brandName = head.toString('latin1', BRAND_AT, BRAND_AT + 4);
@@ -159,19 +147,14 @@ function simplifyReferences(meta: HeifMeta, primary: number): void {
   }
 }
 
-/**
- * Returns IDs that differ from each other and from the others, because libheif 1.23 rejects a
- * reference with equal ones.
- */
+/** Returns other IDs, all different, because libheif 1.23 rejects a reference with equal ones. */
 function unusedIds(count: number, others: readonly number[]): number[] {
   const ids = Array.from({ length: count + others.length }, (_, at) => 0xffff - at);
   const used = new Set(others);
   return ids.filter((id) => !used.has(id)).slice(0, count);
 }
 
-/**
- * Restricts one reference to the needed items. Only the EXIF and XMP of the primary image are read.
- */
+/** Restricts a reference to the needed items, and to EXIF and XMP of the primary image. */
 function restrict(reference: Reference, primary: number, needed: ReadonlySet<number>): Reference {
   const { type, from, to } = reference;
   const ignored = { ...reference, type: IGNORED };

@@ -77,10 +77,7 @@ function isPadded(coded: Size, declared: Size): boolean {
   return added.every((pixels) => pixels >= 0 && pixels < MAX_BLOCK);
 }
 
-/**
- * Checks whether there is a tile for every place, and whether the tiles together are as large as
- * the grid.
- */
+/** Checks whether every place has a tile, and whether the tiles are as large as the grid. */
 function isCovered(
   { rows, columns, width, height }: Grid,
   count: number | undefined,
@@ -150,10 +147,7 @@ function readSequenceParameters(bits: BitReader): Size {
   return { width: bits.readExpGolomb(), height: bits.readExpGolomb() };
 }
 
-/**
- * Removes the byte 3 after two bytes 0, which keeps start codes out of the data (ITU-T H.265,
- * section 7.4.2).
- */
+/** Removes the byte 3 after two bytes 0, which prevents start codes (ITU-T H.265, 7.4.2). */
 function withoutEmulationPrevention(unit: Buffer): Buffer {
   return Buffer.from(unit.filter((byte, at) => !(byte === 3 && unit[at - 1] === 0 && unit[at - 2] === 0)));
 }
@@ -163,17 +157,11 @@ const AV1_HEADER_BYTES = 256;
 /** Types of units (AV1 Bitstream & Decoding Process Specification, section 6.2.2). */
 const SEQUENCE_HEADER = 1;
 
-/**
- * Reads the size in the sequence header at the start of the data of an AV1 image; undefined if
- * there is none.
- */
+/** Reads the size in the sequence header of an AV1 image; undefined if there is none. */
 export const av1Size = (data: Buffer): Size | undefined =>
   readAv1(data, (bits) => readSequenceHeader(bits).size);
 
-/**
- * Reads from the sequence header of an AV1 image whether its greys have the full range; undefined
- * if it has colours.
- */
+/** Reads whether greys of an AV1 image have the full range; undefined if it has colours. */
 export async function readGreyRange(
   meta: HeifMeta,
   bytes: ByteReader,
@@ -182,10 +170,7 @@ export async function readGreyRange(
   return readAv1(await readItem(meta, bytes, id, AV1_HEADER_BYTES), readIsFullRange);
 }
 
-/**
- * Reads from the sequence header at the start of the data of an AV1 image; undefined if there is
- * none.
- */
+/** Reads from the sequence header at the start of AV1 data; undefined if there is none. */
 function readAv1<T>(data: Buffer, read: (bits: BitReader) => T): T | undefined {
   for (let at = 0; at + 2 <= data.length; ) {
     const header = data[at] as number;
@@ -222,10 +207,7 @@ function readSequenceHeader(bits: BitReader): { profile: number; isReduced: bool
   return { profile, isReduced, size: { width: bits.read(widthBits) + 1, height: bits.read(heightBits) + 1 } };
 }
 
-/**
- * Reads the rest of a sequence header up to the range of its greys (sections 5.5.1 and 5.5.2);
- * undefined if it has colours.
- */
+/** Reads up to the range of the greys (sections 5.5.1 and 5.5.2); undefined if it has colours. */
 function readIsFullRange(bits: BitReader): boolean | undefined {
   const { profile, isReduced } = readSequenceHeader(bits);
   if (!isReduced && bits.flag()) bits.skip(4 + 3); // lengths of frame numbers

@@ -28,16 +28,10 @@ import {
 } from './heif-items.ts';
 import { hasContradictorySizes, readGreyRange } from './heif-sizes.ts';
 
-/**
- * Bytes to read for the `meta` box, which describes the items: it is near the start and usually has
- * about 1 KiB.
- */
+/** Bytes to read for the box `meta`, which is near the start and usually has about 1 KiB. */
 export const META_BYTES = 64 * 1024;
 
-/**
- * Reads the size of an AVIF or HEIC, whether it is true, colours and metadata (ISO/IEC 14496-12,
- * section 8.11).
- */
+/** Reads size, colours and metadata of an AVIF or HEIC (ISO/IEC 14496-12, section 8.11). */
 export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
   const head = Buffer.from(await bytes.read(0, META_BYTES));
   const top = parseBoxes(head);
@@ -86,10 +80,7 @@ function pixelsOf(meta: HeifMeta, own: readonly Box[], head: Buffer): PixelForma
   };
 }
 
-/**
- * Reads the resolution from EXIF, before which the file states the offset of its header (ISO/IEC
- * 23008-12, A.2.1).
- */
+/** Reads the resolution from EXIF, which the offset of its header precedes (23008-12, A.2.1). */
 async function resolutionIn(
   { items, locations, idat }: HeifMeta,
   bytes: ByteReader,
@@ -131,10 +122,7 @@ function alphasOf({ primary, references, propertiesOf }: HeifMeta): (readonly Bo
     .filter((properties) => properties.some(isAlpha));
 }
 
-/**
- * Returns the first of the items that the primary image is derived from, such as the tiles of a
- * grid.
- */
+/** Returns the first item that the primary image is derived from, such as a tile of a grid. */
 const firstTileOf = ({ primary, references }: HeifMeta): number | undefined =>
   references.find(({ type, from }) => type === 'dimg' && from === primary)?.to[0];
 
@@ -144,10 +132,7 @@ function largestSize(properties: readonly Box[]): Size | undefined {
   return sizes.sort((one, other) => other.width * other.height - one.width * one.height)[0];
 }
 
-/**
- * Returns whether a channel has more than 8 bits (`pixi`: version and flags, number of channels,
- * bits of each).
- */
+/** Returns whether a channel has more than 8 bits (`pixi`: version, channels, bits of each). */
 function isDeep(properties: readonly Box[]): boolean {
   return properties.some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
 }
@@ -164,16 +149,10 @@ export const isProfile = (colr: Buffer): boolean => ['prof', 'rICC'].includes(co
 const profileIn = (properties: readonly Box[]): Buffer | undefined =>
   properties.find(({ name, body }) => name === 'colr' && isProfile(body))?.body;
 
-/**
- * Matrix coefficients of YCgCo-Re and YCgCo-Ro, whose chroma has one or two bits more than its RGB
- * (ITU-T H.273, table 4).
- */
+/** Matrices of YCgCo-Re and -Ro, with 1 or 2 bits more for chroma (ITU-T H.273, table 4). */
 const YCGCO_R = [16, 17];
 
-/**
- * Returns whether the code points state YCgCo-R, which libheif before 1.19 takes for the usual
- * YCbCr.
- */
+/** Returns whether the code points state YCgCo-R, which libheif before 1.19 misreads. */
 function isLosslessYcgco(properties: readonly Box[]): boolean {
   return codePointsIn(properties).some((points) => YCGCO_R.includes(readNumber(points, 8, 2) ?? 0));
 }
@@ -217,10 +196,7 @@ async function limitedGreys(meta: HeifMeta, bytes: ByteReader, own: readonly Box
   return { greyRange: [(16 * scale) / white, (235 * scale) / white] };
 }
 
-/**
- * Reads the bits of a single channel from the configuration of its codec; undefined if there are
- * more channels.
- */
+/** Reads the bits of a single channel from its codec's configuration; undefined for more. */
 function bitsOfGreys(properties: readonly Box[]): number | undefined {
   for (const { name, body } of properties) {
     // AV1-ISOBMFF, section 2.3.3: bits for more than 8 bits, for 12 bits, and for a single channel.
@@ -233,10 +209,7 @@ function bitsOfGreys(properties: readonly Box[]): number | undefined {
   return undefined;
 }
 
-/**
- * Reads the largest luminance in cd/m²: of the content (`clli`), or else of the display it was made
- * on (`mdcv`).
- */
+/** Reads the largest luminance in cd/m²: of the content (`clli`), or of its display (`mdcv`). */
 function peakIn(properties: readonly Box[]): number | undefined {
   const content = readNumber(properties.find(({ name }) => name === 'clli')?.body, 0, 2);
   const display = readNumber(properties.find(({ name }) => name === 'mdcv')?.body, 16, 4);
@@ -249,10 +222,7 @@ function framesIn(top: readonly Box[]): number {
   return readNumber(sizes, 8, 4) ?? 0;
 }
 
-/**
- * Returns whether a sequence has a track with the alpha of its frames (AVIF, section 3; ISO/IEC
- * 14496-12, section 12.1.1).
- */
+/** Returns whether a sequence has a track of alpha (AVIF, section 3; ISO/IEC 14496-12, 12.1.1). */
 function hasAlphaTrack(top: readonly Box[]): boolean {
   const tracks = parseBoxes(findBox(top, 'moov')).filter(({ name }) => name === 'trak');
   return tracks.some(({ body }) => ALPHA_TYPES.some((type) => body.includes(type)));
@@ -277,20 +247,14 @@ function plannedTransforms(meta: HeifMeta, aperture: Area | undefined): ImageFac
   return aperture || differs ? { orientation, plannedTransforms: true, aperture } : {};
 }
 
-/**
- * Type of an item that derives an HDR image from the primary one and a gain map (ISO 21496-1;
- * ISO/IEC 23008-12, 6.6.2.4).
- */
+/** Type of an item that derives HDR with a gain map (ISO 21496-1; ISO/IEC 23008-12, 6.6.2.4). */
 const TONE_MAP = 'tmap';
 /** Type of Apple's gain maps. */
 const APPLE_GAIN_MAP = 'urn:com:apple:photo:2020:aux:hdrgainmap';
 const isGainMap = ({ name, body }: Box): boolean =>
   name === 'auxC' && body.toString('latin1', 4).startsWith(APPLE_GAIN_MAP);
 
-/**
- * Returns the orientation that properties have in their order; undefined if there are more than
- * files have.
- */
+/** Returns the orientation of properties in their order; undefined if one is repeated. */
 function orientationIn(properties: readonly Box[]): Orientation | undefined {
   const transforms = properties.filter(({ name }) => ROTATIONS.includes(name));
   if (new Set(transforms.map(({ name }) => name)).size < transforms.length) return undefined;

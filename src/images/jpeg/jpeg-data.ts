@@ -1,6 +1,4 @@
-/**
- * @module Copies a JPEG with only the segments that decoding needs (ITU-T T.81, section B; T.871).
- */
+/** @module Copies a JPEG with only the segments for decoding (ITU-T T.81, section B; T.871). */
 
 import type { FileHandle } from 'node:fs/promises';
 import { BLOCK_BYTES, type ByteReader, fileReader, readRange } from '../containers/file.ts';
@@ -10,20 +8,14 @@ const START = Buffer.of(0xff, 0xd8);
 const END = Buffer.of(0xff, 0xd9);
 const END_OF_IMAGE = 0xd9;
 
-/**
- * Maximum number of segments to copy. A progressive JPEG has a hundred, and a crafted one is cut
- * off.
- */
+/** Maximum number of segments to copy. A progressive JPEG has a hundred; others are cut off. */
 const MAX_SEGMENTS = 10_000;
 
 /** Markers of frame headers, tables, restart intervals and numbers of lines (T.81, table B.1). */
 const isDecoded = (marker: number): boolean =>
   (marker >= 0xc0 && marker <= 0xcf && marker !== 0xc8) || (marker >= 0xda && marker <= 0xdf);
 
-/**
- * Bytes of the application segments that tell a decoder the colour space: of JFIF, without its
- * thumbnail, and of Adobe.
- */
+/** Bytes of the segments that tell the colour space: of JFIF without thumbnail, and of Adobe. */
 const COLOUR_SEGMENTS: Readonly<Record<number, { readonly name: string; readonly bytes: number }>> = {
   [JFIF_SEGMENT]: { name: 'JFIF\0', bytes: 12 },
   238: { name: 'Adobe', bytes: 12 },

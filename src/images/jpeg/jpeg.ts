@@ -25,10 +25,7 @@ const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
  */
 const MAX_SMOOTH_BITS = 7;
 
-/**
- * Binary logarithms of the parts of a smooth scan after which {@link hasEmptyAreas} takes samples:
- * a sixteenth to a half.
- */
+/** Binary logarithms of the parts of a smooth scan before the samples: a sixteenth to a half. */
 const SAMPLED_AFTER = [4, 3, 2, 1];
 const SAMPLE_BYTES = 4096;
 /**
@@ -50,19 +47,13 @@ const JFIF_UNITS: Readonly<Record<number, number>> = { 1: UNIT.inch, 2: UNIT.cen
 /** Marker and name of a segment with a part of the profile. */
 const PROFILE_SEGMENT = 226;
 const PROFILE_NAME = 'ICC_PROFILE\0';
-/**
- * Offset in a segment of a part of the profile, after the name, the number of the part from 1, and
- * the number of parts.
- */
+/** Offset of a part of the profile, after the name, its number from 1, and the number of parts. */
 const PROFILE_AT = 14;
 const MAX_PROFILE_PARTS = 255;
 /** Bytes of XMP in which a gain map is declared (Adobe's gain map specification, 1.0). */
 const MAX_XMP_START = 4096;
 
-/**
- * Reads size and colour model from the frame header, and metadata from the segments before the
- * pixels (ITU-T T.81, B.2).
- */
+/** Reads the frame header, and the metadata in segments before the pixels (ITU-T T.81, B.2). */
 export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
   let frame: ImageFacts = {};
   let metadataInfo: ImageFacts = { metadata: [] };
@@ -215,20 +206,14 @@ async function readMeanStep(bytes: WindowReader, start: number): Promise<number 
 /** Mean of the table for luminance that encoders scale by the quality (T.81, table K.1). */
 const STANDARD_STEP = 3685 / 64;
 
-/**
- * Returns the quality for which libjpeg would scale the standard table to this mean
- * (`jpeg_quality_scaling`).
- */
+/** Returns the quality for which libjpeg scales tables to this mean (`jpeg_quality_scaling`). */
 function toQuality(step: number): number {
   const scale = (100 * step) / STANDARD_STEP;
   const quality = scale > 100 ? 5000 / scale : (200 - scale) / 2;
   return Math.min(100, Math.max(1, Math.round(quality)));
 }
 
-/**
- * Checks whether the image has sharp edges: everywhere, or between empty areas, as in a line
- * drawing.
- */
+/** Checks for sharp edges: everywhere, or between empty areas, as in a line drawing. */
 async function isDetailed(
   bytes: WindowReader,
   scan: number,
@@ -247,10 +232,7 @@ async function isDetailed(
   return hasEmptyAreas(Buffer.concat(samples));
 }
 
-/**
- * Checks parts of a scan for repeated bytes, which equal empty blocks cause. Entropy-coded photos
- * have none.
- */
+/** Checks a scan for repeated bytes, which equal empty blocks cause, but no photo has. */
 function hasEmptyAreas(sample: Buffer): boolean {
   return deflateRawSync(sample, { level: 1 }).length < sample.length * MIN_SMOOTH_DENSITY;
 }
@@ -260,10 +242,7 @@ function isRepeated({ metadata: kinds = [] }: ImageFacts, { metadata = [] }: Ima
   return kinds.every((kind) => metadata.includes(kind));
 }
 
-/**
- * Readers of application segments by marker (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in
- * Photoshop's).
- */
+/** Readers of application segments (EXIF 2.32, 4.7; XMP part 3, 1.1.3; IPTC in Photoshop's). */
 const APP_SEGMENTS: Readonly<
   Record<number, (bytes: WindowReader, segment: Segment) => Promise<ImageFacts | undefined>>
 > = {

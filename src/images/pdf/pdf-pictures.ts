@@ -1,7 +1,4 @@
-/**
- * @module Reads files with a picture, of which a PDF contains the encoded bytes: JPEG, PNG and
- * Group 4 (ISO 32000-1, 7.4).
- */
+/** @module Reads JPEG, PNG and Group 4 whose encoded bytes a PDF contains (ISO 32000-1, 7.4). */
 
 import type { FileHandle } from 'node:fs/promises';
 import { fileReader, OPEN_FLAGS, readRange, withFile } from '../containers/file.ts';
@@ -10,10 +7,7 @@ import type { Size } from '../image-info.ts';
 import { withoutSegments } from '../jpeg/jpeg-data.ts';
 import type { PdfPicture } from './pdf-writer.ts';
 
-/**
- * Reads a file, and uses its picture while the file is open. Rejects links, and does not wait for a
- * pipe.
- */
+/** Uses a picture while its file is open. Links are rejected, and pipes are not waited for. */
 type UsePicture<T> = (picture: PdfPicture) => Promise<T>;
 
 /** A file that is no picture which a PDF can contain. */

@@ -198,7 +198,5 @@ export class PdfWriter {
 /** The object with the list of pages. */
 const PAGES: Reference = '2 0 R';
 
-/**
- * Formats a number with at most four decimals, and without an exponent, which PDF does not have.
- */
+/** Formats a number with at most four decimals, without an exponent, which PDF lacks. */
 const formatNumber = (value: number): string => String(Number(value.toFixed(4)) + 0);

@@ -1,7 +1,4 @@
-/**
- * @module Completes a truncated PNG or a short palette, and corrects checksums (W3C PNG, third
- * edition).
- */
+/** @module Completes a cut PNG or short palette, corrects checksums (W3C PNG, third edition). */
 import { createWriteStream } from 'node:fs';
 import { type FileHandle, rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -30,10 +27,7 @@ const DEPTH_AT = 24;
 /** Samples per pixel by colour type. */
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
 
-/**
- * Start and step of the columns and rows of each pass of an interlaced PNG (section 8.1), and of
- * one that is not.
- */
+/** Start and step of columns and rows of each pass of an interlaced PNG (8.1), and of others. */
 const ADAM7 = [
   [0, 8, 0, 8],
   [4, 8, 0, 8],
@@ -217,10 +211,7 @@ async function isUndamaged(file: FileHandle, { data, total }: PngLayout): Promis
   return found === total;
 }
 
-/**
- * Returns whether an error means damaged image data: zlib reports it as `Z_DATA_ERROR` or
- * `Z_NEED_DICT`.
- */
+/** Returns whether image data is damaged: zlib reports `Z_DATA_ERROR` or `Z_NEED_DICT`. */
 function isDamage(error: unknown): boolean {
   return error instanceof ChecksumError || String((error as NodeJS.ErrnoException).code).startsWith('Z_');
 }

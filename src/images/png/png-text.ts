@@ -1,7 +1,4 @@
-/**
- * @module Metadata in the text chunks of a PNG, where ImageMagick and djxl write EXIF and others as
- * hexadecimal digits.
- */
+/** @module Metadata in texts of a PNG, as hexadecimal digits of ImageMagick and djxl. */
 import { createWriteStream } from 'node:fs';
 import { type FileHandle, rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
@@ -75,10 +72,7 @@ function encodeExifText(exif: Buffer): { length: number; parts: Iterable<Buffer>
 const HEAD = /^\s*[^\n]*\n\s*\d+\s+/;
 const MAX_HEAD_BYTES = 256;
 
-/**
- * Decodes the text of a raw profile, up to the first character that is not a digit. Yields to the
- * event loop.
- */
+/** Decodes a raw profile, up to the first other character. Yields to the event loop. */
 async function decodeRawProfile(text: Buffer): Promise<Buffer> {
   const [head] = HEAD.exec(text.toString('latin1', 0, MAX_HEAD_BYTES)) ?? [];
   const parts: Buffer[] = [];

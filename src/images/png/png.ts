@@ -1,6 +1,4 @@
-/**
- * @module Reads the chunks of a PNG, and finds its colour space from them (W3C PNG, third edition).
- */
+/** @module Reads the chunks of a PNG, and its colour space (W3C PNG, third edition). */
 import { BT709_PRIMARIES, colourOf, declared, isSrgbColour, powerCurve } from '../colour/declared-colour.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from '../colour/icc.ts';
 import { rgbToXyzD50 } from '../colour/icc-writer.ts';
@@ -26,9 +24,7 @@ const COLOUR_TYPE_AT = 25;
 const COLOUR_BIT = 2;
 const ALPHA_BIT = 4;
 
-/**
- * Maximum bits per pixel of flat images: a compressed screenshot has 1 to 3, a photo 8 and more.
- */
+/** Maximum bits per pixel of flat images: a screenshot has 1 to 3, a photo 8 and more. */
 const MAX_FLAT_BITS_PER_PIXEL = 4;
 
 /** Bytes of a chunk with a profile to classify: its name, and data that can be incompressible. */
@@ -140,15 +136,10 @@ interface PngColourChunks {
   readonly mDCV?: number;
 }
 
-/**
- * Display gamma that Chromium uses for BT.709 and similar code points, which define only a camera.
- */
+/** Display gamma of Chromium for BT.709 and similar code points, which define only a camera. */
 const VIDEO_SCREEN = powerCurve(2.4);
 
-/**
- * Tolerances within which a PNG is sRGB. Writers round, and state sRGB as a gamma of 2.2, which
- * section 11.3.2.5 requires.
- */
+/** Tolerances of sRGB. Writers round, and state a gamma of 2.2, as 11.3.2.5 requires. */
 const CHROMATICITY_TOLERANCE = 0.005;
 const GAMMA_TOLERANCE = 0.05;
 const SRGB_GAMMA = 2.2;
@@ -177,10 +168,7 @@ function isNear(some: Primaries, other: Primaries): boolean {
   return (['red', 'green', 'blue', 'white'] as const).every((name) => near(some[name], other[name]));
 }
 
-/**
- * Reads a chunk with colours. One that is too short, or contains impossible values, counts as
- * absent.
- */
+/** Reads a chunk with colours; undefined if it is too short or impossible. */
 async function readColourChunk(
   bytes: WindowReader,
   { name, offset, length }: Part,
@@ -217,10 +205,7 @@ function parseGamma(body: Buffer): PngColourChunks {
   return gamma >= MIN_GAMMA && gamma <= MAX_GAMMA ? { gAMA: gamma } : {};
 }
 
-/**
- * Checks that the primaries are chromaticities, that their triangle has an area, and that a profile
- * can hold them.
- */
+/** Checks for chromaticities whose triangle has an area, and that a profile can hold. */
 function isPossible(primaries: Primaries): boolean {
   const { red, green, blue, white } = primaries;
   const points = [red, green, blue, white];
@@ -236,8 +221,5 @@ function isPossible(primaries: Primaries): boolean {
 
 /** Smallest area of two triangles of primaries; sRGB has 0.22. */
 const MIN_AREA = 0.01;
-/**
- * Largest value of an s15Fixed16Number (ICC.1:2022, 4.6). Exceeded by a white to which one kind of
- * cone hardly responds.
- */
+/** Largest s15Fixed16Number (ICC.1:2022, 4.6), which a white of hardly one cone exceeds. */
 const MAX_XYZ = 32_767;

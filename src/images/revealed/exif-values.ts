@@ -70,9 +70,7 @@ export async function* exifValues(bytes: ByteReader, hasThumbnail: boolean): Asy
 const readValue = async (bytes: ByteReader, { at, count, width }: IfdEntry): Promise<Buffer> =>
   bytes.read(at, Math.min(count * width, MAX_TEXT_BYTES));
 
-/**
- * Decodes a text up to its last character other than NUL. Several texts have a NUL between them.
- */
+/** Decodes a text, or several that have a NUL between them, without NULs at the end. */
 function decodePlain(bytes: Buffer): string | undefined {
   const parts = bytes.toString('latin1').split('\0');
   const text = parts.filter((part) => part.trim() !== '').join('; ');

@@ -1,7 +1,4 @@
-/**
- * @module What metadata gives away, as data: the kinds, and the fields of EXIF, IPTC and XMP that
- * state each.
- */
+/** @module What metadata gives away, as data: kinds, and their fields in EXIF, IPTC and XMP. */
 
 /** Kinds of what metadata can give away, in the order in which they are listed. */
 export const REVEALED_KINDS = [
@@ -17,9 +14,7 @@ export const REVEALED_KINDS = [
 /** Kind of what metadata gives away. */
 export type RevealedKind = (typeof REVEALED_KINDS)[number];
 
-/**
- * Returns the kinds that a result lost and has, for its description; undefined if there are none.
- */
+/** Returns the kinds that a result lost and has; undefined if there are none. */
 export const describeKinds = <Kind>({
   removed,
   kept,
@@ -31,10 +26,7 @@ export const describeKinds = <Kind>({
 /** A value in the metadata of a file. */
 export interface RevealedValue {
   readonly kind: RevealedKind;
-  /**
-   * Standard that the value is written in. `text`: a comment of the format itself, such as a text
-   * of a PNG.
-   */
+  /** Standard of the value. `text`: a comment of the format itself, such as a text of a PNG. */
   readonly source: 'exif' | 'iptc' | 'xmp' | 'text';
   /** Name of the field, as ExifTool has it; for XMP with the usual prefix. */
   readonly name: string;
@@ -44,10 +36,7 @@ export interface RevealedValue {
 /** Fields by the number of a tag or a dataset. */
 type Fields = Readonly<Record<number, readonly [kind: RevealedKind, name: string]>>;
 
-/**
- * Tags with a text in the first directory of EXIF or TIFF, and those of Windows, which are in
- * UTF-16.
- */
+/** Tags of texts in the first directory of EXIF or TIFF, and those of Windows in UTF-16. */
 export const IMAGE_TAGS: Fields = {
   270: ['comment', 'ImageDescription'],
   271: ['camera', 'Make'],
@@ -66,10 +55,7 @@ export const WINDOWS_TAGS: Fields = {
   40094: ['comment', 'XPKeywords'],
   40095: ['comment', 'XPSubject'],
 };
-/**
- * Tags in the directory of EXIF itself (EXIF 2.32, 4.6.5), and that of the comment, which starts
- * with its encoding.
- */
+/** Tags in the directory of EXIF (EXIF 2.32, 4.6.5), and the comment, after its encoding. */
 export const CAMERA_TAGS: Fields = {
   36867: ['time', 'DateTimeOriginal'],
   36868: ['time', 'CreateDate'],
@@ -152,9 +138,7 @@ export const XMP_PROPERTIES: Readonly<Record<string, RevealedKind>> = {
   'tiff:ImageDescription': 'comment',
 };
 
-/**
- * Texts of a PNG by their keyword (W3C PNG, third edition, section 11.3.3.1). Others are comments.
- */
+/** Texts of a PNG by keyword (W3C PNG, third edition, 11.3.3.1). Others are comments. */
 export const PNG_KEYWORDS: Readonly<Record<string, RevealedKind>> = {
   Author: 'owner',
   Copyright: 'owner',

@@ -145,10 +145,7 @@ const ITEMS: Readonly<Record<MetadataKind, (block: Buffer) => Iterable<Item> | A
   },
 };
 
-/**
- * Resource of Photoshop with a thumbnail, and the offset of its JPEG (Photoshop file format,
- * "Thumbnail Resource Format").
- */
+/** Resource with a thumbnail, and the offset of its JPEG (Photoshop, "Thumbnail Resource"). */
 const THUMBNAIL_RESOURCE = 1036;
 const THUMBNAIL_AT = 28;
 /** A thumbnail in XMP, with the prefix that all programs write (XMP part 2, 1.2.2.5). */
@@ -161,9 +158,7 @@ async function* exifItems(bytes: ByteReader, hasThumbnail: boolean): AsyncGenera
       : lineOf('exif', found.kind, found.name, found.value);
 }
 
-/**
- * Yields the comments of a format. One file can have thousands, of which the first ones are read.
- */
+/** Yields the first comments of a format, of which one file can have thousands. */
 async function* commentItems(type: InputType, source: Source): AsyncGenerator<Item> {
   let count = 0;
   for await (const read of COMMENTS[type]?.(source) ?? []) {

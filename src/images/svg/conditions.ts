@@ -15,10 +15,7 @@ import {
 } from './css.ts';
 import { COLOUR_FUNCTIONS } from './features.ts';
 
-/**
- * Undefined if unknown, which makes a whole query false, but not its parts: `not` of it is unknown,
- * too.
- */
+/** Unknown is undefined, and makes a query false, but not its parts: `not` of it is unknown. */
 type Truth = boolean | undefined;
 /** Evaluates the content of parentheses, or of a function with a name. */
 type Leaf = (content: readonly CSSToken[], name: string) => Truth;
@@ -29,9 +26,7 @@ const wordOf = (token: CSSToken | undefined): string =>
 /** Maximum depth of parentheses. */
 const MAX_DEPTH = 16;
 
-/**
- * Evaluates `(a) and (b)`, `(a) or (b)`, `not (a)` and nested ones. The tokens have no white space.
- */
+/** Evaluates `(a) and (b)`, `(a) or (b)`, `not (a)` and nested ones, without white space. */
 function evaluate(tokens: readonly CSSToken[], leaf: Leaf, depth = 0): Truth {
   if (depth === MAX_DEPTH || tokens.length === 0) return undefined;
   if (wordOf(tokens[0]) === 'not') {
@@ -99,9 +94,7 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 const NUMBER = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z]*)(?:\/(\d+\.?\d*))?$/;
 
-/**
- * Returns a length in pixels, a resolution in dots per pixel, or a ratio; NaN for anything else.
- */
+/** Returns a length in pixels, a resolution in dots per pixel, or a ratio; or else NaN. */
 function numberOf(text: string): number {
   const [, number, unit = '', divisor = '1'] = NUMBER.exec(text) ?? [];
   return (Number(number) * (UNITS[unit] ?? Number.NaN)) / Number(divisor);
@@ -207,9 +200,6 @@ const supportsFeature: Leaf = (content, name) => {
   return name === '' && content[1]?.[0] === TokenType.Colon && isKnown && isDrawn ? true : undefined;
 };
 
-/**
- * Evaluates a condition of `@supports`: what librsvg supports. Undefined for other features, which
- * a browser may support.
- */
+/** Returns whether librsvg supports a condition of `@supports`; undefined if browsers may. */
 export const isSupported = (condition: readonly CSSToken[]): boolean | undefined =>
   evaluate(withoutBlanks(condition), supportsFeature);

@@ -1,7 +1,4 @@
-/**
- * @module Parses CSS declarations, and resolves values that librsvg does not support: `var()` and
- * new colour functions.
- */
+/** @module Parses CSS, and resolves what librsvg lacks: `var()` and new colour functions. */
 
 import { color, SyntaxFlag, serializeRGB } from '@csstools/css-color-parser';
 import { parseComponentValue } from '@csstools/css-parser-algorithms';
@@ -43,10 +40,7 @@ export const ABSOLUTE_UNITS: Readonly<Record<string, number>> = {
   pc: 16,
 };
 
-/**
- * CSS that can still be parsed for one SVG, by all of its rewriters together. A token takes up to 1
- * µs.
- */
+/** CSS that all rewriters of one SVG can still parse together. A token takes up to 1 µs. */
 export interface CssBudget {
   /** 0 after a text exceeded the budget, so that no later text is parsed without that one. */
   tokens: number;
@@ -59,10 +53,7 @@ export interface CssBudget {
 const TOKENS_PER_CHARACTER = 4;
 const MIN_TOKENS = 2048;
 const MAX_TOKENS = 256 * 1024;
-/**
- * Number of characters of a long token, or of replacements, that take as long as a token. An
- * embedded font is one token.
- */
+/** Characters of a long token, such as a font, or of replacements, that take as long as one. */
 export const CHARACTERS_PER_TOKEN = 16;
 /** Number of tokens that take as long as converting a colour. */
 const COLOUR_TOKENS = 50;
@@ -85,10 +76,7 @@ export function tokensOf(css: string, budget: CssBudget): CSSToken[] {
   return budget.tokens > 0 ? tokens : [];
 }
 
-/**
- * Joins tokens. `stringify` of the library takes each token as an argument, and a call can have
- * about 100,000.
- */
+/** Joins tokens. `stringify` takes each as an argument, of which a call has at most 100,000. */
 export const textOf = (tokens: readonly CSSToken[]): string => tokens.map(([, text]) => text).join('');
 
 const startOf = (token: CSSToken | undefined): number => token?.[2] ?? 0;
@@ -182,10 +170,7 @@ export type Variables = ReadonlyMap<string, string | undefined>;
 
 /** Maximum depth of references between custom properties. */
 const MAX_DEPTH = 32;
-/**
- * Maximum number of characters to insert into a text. Properties that refer to each other can grow
- * exponentially.
- */
+/** Maximum number of characters to insert, since properties can grow exponentially. */
 const MAX_INSERTED = 256 * 1024;
 
 /**
@@ -251,10 +236,7 @@ function replaceFunctions(
   return applyEdits(css, edits);
 }
 
-/**
- * Returns a named CSS colour as `#rrggbb`; undefined for other words, and for transparent and
- * system colours.
- */
+/** Returns a named CSS colour as `#rrggbb`; undefined for transparent, system and no colours. */
 export function colourByName(name: string): string | undefined {
   const component = parseComponentValue(tokenize({ css: name }));
   const parsed = (component && color(component)) || undefined;

@@ -174,17 +174,11 @@ export const rewrittenBy = (name: RewriterName): RegExp =>
 
 const REWRITTEN = patternOf(FEATURES.filter(({ resolvedBy }) => resolvedBy));
 
-/**
- * Number of characters to search at once, which takes up to 5 ms, and of those to search again for
- * what begins before.
- */
+/** Characters to search at once, in up to 5 ms, and to search again for what begins before. */
 const PART_LENGTH = 64 * 1024;
 const OVERLAP = 4096;
 
-/**
- * Returns whether rewriting can change a text. Yields to the event loop, because 1 MB takes up to
- * 60 ms.
- */
+/** Returns whether rewriting can change a text. Yields, because 1 MB takes up to 60 ms. */
 export async function canRewrite(text: string): Promise<boolean> {
   for (let at = 0; at < text.length; at += PART_LENGTH - OVERLAP) {
     if (isTurnOver()) await waitForTurn();

@@ -1,7 +1,4 @@
-/**
- * @module Corrects the media types of pictures in an SVG, and marks those that librsvg would not
- * draw upright.
- */
+/** @module Corrects media types of pictures in SVG, and marks those that are not upright. */
 import type { FileHandle } from 'node:fs/promises';
 import { isTurnOver, waitForTurn } from '../containers/event-loop.ts';
 import { bufferReader, readAt, writeAt } from '../containers/file.ts';
@@ -52,10 +49,7 @@ export async function correctPictures(file: FileHandle): Promise<void> {
   }
 }
 
-/**
- * Returns whether the Exif of a JPEG, whose first characters are given in Base64, states that it is
- * turned or flipped.
- */
+/** Returns whether a JPEG, of which the start is given in Base64, is turned or flipped by Exif. */
 async function isTurned(data: string): Promise<boolean> {
   const exif = Buffer.from(EXIF.exec(data)?.[1] ?? '', 'base64');
   const { orientation = 1 } = await readExif(bufferReader(exif), 0);

@@ -111,10 +111,7 @@ function collectVariables(text: string, { tags, styleSheets }: Markup, budget: C
   return variables;
 }
 
-/**
- * Writes the property names of the root element's `style` in lower case (CSS 2.2, section 4.1.3).
- * librsvg finds no others.
- */
+/** Writes properties of the root's `style` in lower case, as librsvg needs (CSS 2.2, 4.1.3). */
 function lowerRootProperties(text: string, { tags: [root] }: Markup, budget: CssBudget): string {
   const { value = '', start = 0 } = root?.attributes.find(({ name }) => name === 'style') ?? {};
   const names = parseDeclarations(value, budget).filter(({ name }) => !name.startsWith('--'));
@@ -154,10 +151,7 @@ const REQUIRED = 'requiredFeatures';
 /** Initial font size of browsers in pixels. */
 const INITIAL_FONT_SIZE = 16;
 
-/**
- * Writes lengths in font sizes of the root element in pixels, if this size is in pixels or font
- * sizes.
- */
+/** Writes font sizes of the root element in pixels, if this size is in pixels or font sizes. */
 function resolveRootLengths(text: string, { tags, styleSheets }: Markup, budget: CssBudget): string {
   const [root] = tags;
   const sizes = styleSheets.flatMap(({ start, end }) =>

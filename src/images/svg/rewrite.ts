@@ -1,7 +1,4 @@
-/**
- * @module Unpacks an SVG, and rewrites it in one of two threads, because parsing its CSS can take
- * 0.5 s.
- */
+/** @module Unpacks an SVG, and rewrites it in one of two threads, because CSS can take 0.5 s. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';

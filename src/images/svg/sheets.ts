@@ -20,10 +20,7 @@ import {
 } from './css.ts';
 import { rewrittenBy } from './features.ts';
 
-/**
- * Numbers of IDs, of classes, attributes and pseudo-classes, and of types (Selectors 4, section
- * 15).
- */
+/** Numbers of IDs, of classes, attributes and pseudo-classes, of types (Selectors 4, 15). */
 type Specificity = readonly [number, number, number];
 const NOTHING: Specificity = [0, 0, 0];
 
@@ -45,10 +42,7 @@ interface Selector {
   readonly specificity: Specificity;
 }
 
-/**
- * Position of a layer in the order of layers, from the outermost one. What is in no deeper layer
- * comes after its layers.
- */
+/** Position in the order of layers, outermost first. What is in no deeper one comes last. */
 type Layer = readonly number[];
 
 interface Rule {
@@ -79,18 +73,12 @@ const MAX_DEPTH = 32;
 /** A rule that librsvg ignores, and that is found as a feature. */
 const UNWRITTEN = '\n:is(&){}';
 
-/**
- * Pseudo-classes and pseudo-elements that no element of a still picture has. librsvg drops a rule
- * that names them.
- */
+/** Pseudo-classes that no element of a still picture has. librsvg drops rules with them. */
 const NEVER =
   /^(?:hover|active|focus|focus-visible|focus-within|target|visited|checked|indeterminate|disabled|enabled|required|optional|valid|invalid|read-write|placeholder-shown|fullscreen|modal|autofill|before|after|first-line|first-letter)$/;
 const LISTS = /^(?:is|where|matches|-webkit-any|not)$/;
 
-/**
- * At-rules that librsvg ignores, and browsers do not. Their text stays, so that it is found. Others
- * are left out.
- */
+/** At-rules of browsers whose text stays, so that it is found. Others are left out. */
 const KEPT = ['import', 'font-face', 'container', 'scope', 'property'];
 
 /** Layers by the names of their paths, in the order in which they occur. */
@@ -189,10 +177,7 @@ function spend(budget: CssBudget, steps: number): void {
   if (budget.tokens === 0) throw new UnwritableError();
 }
 
-/**
- * Returns the index of the semicolon, or of the bracket, that ends a declaration or the part before
- * a block.
- */
+/** Returns the index of the semicolon or bracket after a declaration or before a block. */
 function endOfPrelude(tokens: readonly CSSToken[], from: number, endsAtBlock: boolean): number {
   for (let at = from; at < tokens.length; at += 1) {
     const type = tokens[at]?.[0];
@@ -358,9 +343,7 @@ function expandCompound(
   return selectors;
 }
 
-/**
- * Adds a selector to the last compound of another one. Returns none if no element can match both.
- */
+/** Adds a selector to the last compound of another. Returns none if no element matches both. */
 function merge(one: Selector, other: Selector, added: Specificity): Selector[] {
   const [a = ANY, b = ANY] = [one.compounds.at(-1), other.compounds.at(-1)];
   const before = [...one.compounds.slice(0, -1), ...other.compounds.slice(0, -1)];

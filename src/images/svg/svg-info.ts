@@ -9,10 +9,7 @@ const ROOT_BYTES = 64 * 1024;
 
 /** Font sizes per relative unit. `ch` depends on the version of librsvg. */
 const FONT_UNITS: Readonly<Record<string, number>> = { em: 1, ex: 0.5, ch: Number.NaN };
-/**
- * Initial font size of librsvg in pixels. CSS has 16, which `rewrite.ts` writes into the root
- * element.
- */
+/** Initial font size of librsvg in pixels. CSS has 16, which `rewrite.ts` writes into the root. */
 const FONT_SIZE = 12;
 
 /**
@@ -21,10 +18,7 @@ const FONT_SIZE = 12;
  */
 const STYLE_SHEETS = ['<style', ':style', '<?xml-stylesheet'];
 
-/**
- * Length in pixels, NaN if only librsvg can calculate it, or `auto` if the view box or the other
- * side defines it.
- */
+/** Length in pixels, NaN if only librsvg knows it, or `auto` if another side defines it. */
 type Length = number | 'auto';
 
 /**
@@ -48,10 +42,7 @@ export async function readSvg(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-/**
- * Minimum length of an attribute or text that librsvg refuses by default, in bytes
- * (`XML_MAX_TEXT_LENGTH` of libxml2).
- */
+/** Bytes of an attribute or text that librsvg refuses (`XML_MAX_TEXT_LENGTH` of libxml2). */
 const LONG_BYTES = 10_000_000;
 
 /** Entities could grow without the limit. */
@@ -70,16 +61,10 @@ const MAX_STYLE_TOKENS = 4096;
 const MAX_VALUE_LENGTH = 64;
 const MAX_BACKGROUNDS = 8;
 const IMPORTANT = /\s*!\s*important$/i;
-/**
- * Backgrounds that are no colour, in browsers of today. Others may be unknown, so that an earlier
- * one counts.
- */
+/** Backgrounds that are no colour. Others may be unknown, so that an earlier one counts. */
 const NO_COLOUR = /url\(|gradient\(|^(?:none|initial|inherit|unset|revert)/;
 
-/**
- * Returns the values by precedence: those that are `!important`, without this word, and then the
- * others; the last one first.
- */
+/** Returns values by precedence: `!important` ones, without this word, first; the last first. */
 function byPrecedence(values: readonly string[]): string[] {
   const isImportant = (value: string): boolean => value.length <= MAX_VALUE_LENGTH && IMPORTANT.test(value);
   const lastFirst = values.toReversed();
@@ -89,10 +74,7 @@ function byPrecedence(values: readonly string[]): string[] {
   ];
 }
 
-/**
- * Reads the background of the root element's `style`, which browsers paint below the drawing. The
- * last valid one counts.
- */
+/** Reads the last valid background of the root's `style`, painted below the drawing. */
 function canvasColourOf(style: readonly Declaration[]): ImageFacts {
   const values = style
     .filter(({ name }) => ['background', 'background-color'].includes(name.toLowerCase()))
@@ -134,10 +116,7 @@ const readRoot = (tag: string, budget: CssBudget): Root => {
   return { tag, style: parseDeclarations(attribute(tag, 'style') ?? '', budget) };
 };
 
-/**
- * Calculates the size that the start tag of the root element states; undefined if it depends on the
- * elements of the drawing.
- */
+/** Calculates the size that a root tag states; undefined if it depends on the drawing. */
 export const sizeOf = (tag: string, budget: CssBudget): Size | undefined => sizeOfRoot(readRoot(tag, budget));
 
 /** Calculates the size. A percentage counts as `auto`, because there is no container. */
@@ -159,9 +138,7 @@ function sideOf(root: Root, name: string): Length {
   return lengths.find((value) => value !== undefined) ?? 'auto';
 }
 
-/**
- * Returns the font size in pixels, NaN for a keyword, and for a value that is relative or unknown.
- */
+/** Returns the font size in pixels; NaN for a keyword, and a relative or unknown value. */
 function fontSizeOf(root: Root): number {
   const [text] = valuesOf(root, 'font-size');
   if (text === undefined) return FONT_SIZE;

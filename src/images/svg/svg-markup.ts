@@ -1,7 +1,4 @@
-/**
- * @module Finds the root element, and the tags and style sheets in the text of an SVG, with their
- * positions.
- */
+/** @module Finds the root element, the tags and the style sheets in the text of an SVG. */
 import type { Size } from '../image-info.ts';
 
 export interface Range {
@@ -43,9 +40,7 @@ const OPAQUE = [
   ['<?', '?>'],
   ['<!', '>'],
 ] as const;
-/**
- * A tag. The lookahead keeps the name whole, so that the time is linear also for an incomplete tag.
- */
+/** A tag. The lookahead keeps the name whole: linear time, also for an incomplete tag. */
 const TAG = /<(\/?)(?:([\w.-]+):)?([\w.-]+)(?![\w.-])(?:[^<>"']|"[^"<]*"|'[^'<]*')*>/y;
 const MAX_ATTRIBUTES = 1000;
 const ATTRIBUTE = /\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
@@ -143,16 +138,10 @@ const SUBSET = `\\[(?:${COMMENT}|${QUOTED}|<(?!!--)|[^\\]"'<])*\\]`;
 const DOCTYPE = `<!DOCTYPE(?:${QUOTED}|${SUBSET}|[^[\\]<>"'])*>`;
 const PREAMBLE = new RegExp(`^(?:\\s+|<\\?[^]*?\\?>|${COMMENT}|${DOCTYPE})`);
 
-/**
- * Decodes the text of an XML file from its root element, or from the first part that is not a
- * preamble.
- */
+/** Decodes XML from its root element, or from the first part that is not a preamble. */
 export const skipXmlPreamble = (head: Uint8Array): string => skipPreamble(decode(head));
 
-/**
- * Returns the text of an XML file from its root element, or from the first part that is not a
- * preamble.
- */
+/** Returns XML from its root element, or from the first part that is not a preamble. */
 export function skipPreamble(file: string): string {
   let text = file;
   for (let match = PREAMBLE.exec(text); match; match = PREAMBLE.exec(text))

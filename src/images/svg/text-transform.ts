@@ -1,7 +1,4 @@
-/**
- * @module Writes texts in the letters that `text-transform` shows (CSS Text 3, section 2.1), which
- * librsvg does not read.
- */
+/** @module Writes texts as `text-transform` (CSS Text 3, 2.1) shows them, for librsvg. */
 import {
   applyEdits,
   decodeEntities,
@@ -11,9 +8,7 @@ import {
   type Tag,
 } from './svg-markup.ts';
 
-/**
- * A letter that begins a word, as in Chromium, which also begins one after a full stop and a colon.
- */
+/** A letter that begins a word, as in Chromium also after a full stop and a colon. */
 const WORD_START = /(?<![\p{L}\p{M}\p{N}_]|[\p{L}\p{M}\p{N}_]['’·])\p{L}/gu;
 /** Number of characters before a letter that decide whether it begins a word. */
 const CONTEXT_LENGTH = 2;
@@ -75,10 +70,7 @@ export function transformTexts(text: string, { tags }: Markup): string {
   return rewritten.includes('text-transform') ? text : rewritten;
 }
 
-/**
- * Returns the value in the `style` of an element, unless it inherits it, and the edit that removes
- * it.
- */
+/** Returns the value in a `style`, unless it is inherited, and the edit that removes it. */
 function readStyle({ attributes }: Tag): { readonly value?: string | undefined; readonly edit?: Edit } {
   const style = attributes.find(({ name }) => name === 'style');
   const declared = [...(style?.value.matchAll(DECLARATION) ?? [])].map((found) => found[1]);

@@ -112,10 +112,7 @@ async function completePalette(tiff: TiffReader, file: FileHandle, offset: numbe
   await writeAt(file, palette.at, Buffer.concat(values.map((value) => tiff.encode(value + value / 256, 2))));
 }
 
-/**
- * Returns the entries of a directory without invalid ones, and with missing ones; undefined if they
- * stay the same.
- */
+/** Returns the entries without invalid and with missing ones; undefined if they stay the same. */
 async function repairDirectory(
   tiff: TiffReader,
   content: Buffer,

@@ -1,7 +1,4 @@
-/**
- * @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0), and recognizes the kinds that
- * ImageMagick misreads.
- */
+/** @module Reads a TIFF or BigTIFF (TIFF 6.0), and recognizes what ImageMagick misreads. */
 
 import { type ColourModel, readProfile } from '../colour/icc.ts';
 import type { WindowReader } from '../containers/file.ts';
@@ -10,10 +7,7 @@ import { isOrientation, readResolution } from '../exif.ts';
 import type { ImageFacts, MetadataKind, Page, PixelFormat, Profile, Size } from '../image-info.ts';
 import type { Kind } from '../kinds.ts';
 
-/**
- * Values of PhotometricInterpretation (TIFF 6.0, section 8 and later; Adobe, DNG and TIFF/EP for
- * the last).
- */
+/** Values of PhotometricInterpretation (TIFF 6.0, section 8; Adobe; DNG and TIFF/EP for cfa). */
 export const PHOTOMETRIC = {
   whiteIsZero: 0,
   blackIsZero: 1,
@@ -81,10 +75,7 @@ async function readEncoding(tiff: TiffReader, tags: Tags) {
     samples,
     bits,
     sampleFormat,
-    /**
-     * Whether other tags contradict the number of samples, so that the pixels would be read at
-     * wrong places.
-     */
+    /** Whether other tags contradict the number of samples, so that pixels would be misread. */
     contradictory:
       (TRUE_COLOURS.includes(photometric) && samples < 3) ||
       (declared.length > 0 && depths.length === stated && samples !== stated),
@@ -127,10 +118,7 @@ async function readFractions(tiff: TiffReader, tag: IfdEntry | undefined): Promi
   return [0, 8, 16].map((at) => tiff.numberIn(raw, at, 4) / tiff.numberIn(raw, at + 4, 4));
 }
 
-/**
- * Compressions that libtiff of Debian 12 and 13 does not decode: those of Aperio and Leadtools, and
- * of DNG 1.7 (tiff.h).
- */
+/** Compressions that libtiff of Debian 12 and 13 lacks: Aperio, Leadtools, DNG 1.7 (tiff.h). */
 const JPEG_2000: readonly number[] = [33003, 33005, 34712];
 const JPEG_XL: readonly number[] = [50002, 52546];
 
@@ -170,10 +158,7 @@ const KIND_RULES: Readonly<Partial<Record<Kind, (encoding: TiffEncoding) => bool
   'tiff-jpeg-xl': ({ compression }) => JPEG_XL.includes(compression),
 };
 
-/**
- * Returns whether greys are decoded as their negative: for some depths, ImageMagick ignores that
- * white is 0.
- */
+/** Returns whether greys become negative: ImageMagick ignores WhiteIsZero in some depths. */
 function isInverted({ photometric, bits, sampleFormat, extraSamples }: TiffEncoding): boolean {
   if (photometric !== PHOTOMETRIC.whiteIsZero) return false;
   return ![1, 8, 16].includes(bits) || sampleFormat === SAMPLE_FORMATS.float || extraSamples.length > 0;
@@ -195,10 +180,7 @@ const METADATA: readonly (readonly [tag: number, kind: MetadataKind])[] = [
 ];
 /** Compressions whose pages ImageMagick reads as libtiff's RGBA, which is partly upright. */
 const TURNED_BY_DECODER: readonly number[] = [COMPRESSION.fax3, COMPRESSION.jpeg];
-/**
- * Bits 0 and 2 of NewSubfileType: a reduced-resolution version, or the transparency mask, of
- * another page.
- */
+/** Bits of NewSubfileType: a reduced-resolution version, or the mask, of another page. */
 const NO_PAGE = 1 | 4;
 /** The same in the older SubfileType. */
 const REDUCED = 2;

@@ -1,7 +1,4 @@
-/**
- * @module Decodes results with libraries that are independent of the tools under test, and encodes
- * images for the report.
- */
+/** @module Decodes results with libraries that no tool uses, and encodes images for reports. */
 import { hash } from 'node:crypto';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
 import { numericQuality } from '../../conversion/plan/encode.ts';
@@ -69,10 +66,7 @@ async function decodeJxlFrames(file: Buffer): Promise<DecodedImage> {
   };
 }
 
-/**
- * How many times smaller the sides are of a reduced image, and the pixels from which on images are
- * reduced.
- */
+/** How many times smaller the sides of a reduced image are, and its minimum number of pixels. */
 export const REDUCTION = { factor: 4, minPixels: 4_000_000 };
 
 /**
@@ -166,9 +160,7 @@ const ENCODERS: Partial<Record<OutputType, (image: Sharp, quality: number) => Sh
   jpg: (image, quality) => image.jpeg({ quality, chromaSubsampling: quality < 90 ? '4:2:0' : '4:4:4' }),
 };
 
-/**
- * Encodes an image as another encoder would, and decodes it; undefined if the format is not lossy.
- */
+/** Encodes an image as another encoder would, and decodes it; undefined without loss. */
 export async function encodeAlike(
   { frames, facts }: DecodedImage,
   options: ConvertOptions,

@@ -10,10 +10,7 @@ export interface Difference {
   readonly psnr: number;
   /** Structural similarity, at most 1; undefined if a side has fewer than 11 pixels. */
   readonly ssim: number | undefined;
-  /**
-   * Mean difference of the worst block of 16 by 16 pixels, 0 to 255. Shows local errors that
-   * averages hide.
-   */
+  /** Mean difference of the worst block of 16 × 16, 0 to 255, which averages would hide. */
   readonly patch: number;
   /** Maximum difference of a channel of a pixel, 0 to 255. */
   readonly max: number;
@@ -33,10 +30,7 @@ const BLOCK_PIXELS = 16;
 const STEP = 8;
 /** Side of the area for the mean ΔE 2000, in blocks, and the distance of two such areas. */
 const SHIFT_AREA = { blocks: 8, step: 4 };
-/**
- * Difference of a channel that rounding causes, once in a resize and once in a conversion of
- * colours.
- */
+/** Difference of a channel by rounding: in a resize, and in a conversion of colours. */
 export const ROUNDING = 2;
 /** Side of the SSIM window, in pixels. Smaller images have no SSIM. */
 const WINDOW = 11;
@@ -158,10 +152,7 @@ const absolute = (value: number): number => (value ^ (value >> 31)) - (value >> 
 /** Returns the larger one of two integers of 31 bits, without a branch. */
 const larger = (one: number, other: number): number => one - ((one - other) & ((one - other) >> 31));
 
-/**
- * Finds the worst of all overlapping blocks. A spot smaller than {@link STEP} lies entirely within
- * one of them.
- */
+/** Finds the worst overlapping block. A spot below {@link STEP} is entirely in one of them. */
 function worstBlocks(cells: Cells, { width, height }: Raster): Pick<Difference, 'patch' | 'at' | 'area'> {
   const { columns, rows } = cells;
   let [patch, area, worst] = [0, 0, 0];
@@ -194,9 +185,7 @@ useMode(modeRgb);
 useMode(modeLab65);
 const deltaE2000 = differenceCiede2000();
 
-/**
- * Returns the largest mean ΔE 2000 of an area, weighted by pixels; see {@link Difference.deltaE}.
- */
+/** Returns the largest mean ΔE 2000 of an area, weighted; see {@link Difference.deltaE}. */
 function colourShift(cells: Cells, { width, height }: Raster): number {
   const [across, down] = [Math.ceil(cells.columns / 2), Math.ceil(cells.rows / 2)];
   const pixels = new Float64Array(across * down);
@@ -278,10 +267,7 @@ const reductionOf = ({ width, height }: Raster): number =>
 /** Shorter side of the images that SSIM compares, in pixels, about. */
 const SSIM_SIDE = 256;
 
-/**
- * Returns the mean of the pixels around each `factor`-th pixel. Arrays of sums and `Math.round`
- * would take twice the time.
- */
+/** Returns means around each `factor`-th pixel, in half the time of arrays and `Math.round`. */
 function shrink({ width, height, data }: Raster, factor: number): Raster {
   const [across, down] = [Math.floor(width / factor), Math.floor(height / factor)];
   const result = new Uint8Array(across * down * 4);

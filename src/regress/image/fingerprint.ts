@@ -67,10 +67,7 @@ function fingerprint(raster: Raster): string {
   return values.toString('base64');
 }
 
-/**
- * Returns the first pixel of a cell and the one after its last. A cell has at least one pixel, even
- * in tiny images.
- */
+/** Returns the first pixel of a cell and the one after its last: at least one, also if tiny. */
 function span(cell: number, side: number): [number, number] {
   const from = Math.min(side - 1, Math.floor((cell * side) / GRID));
   return [from, Math.max(from + 1, Math.floor(((cell + 1) * side) / GRID))];

@@ -111,10 +111,7 @@ export function compositeOver({ width, height, data }: Raster, red: number, gree
 /** Side of a detail in pixels, and the factor of its enlargement. */
 export const DETAIL = { side: 48, factor: 4 };
 
-/**
- * Cuts out the detail around a block of 16 by 16 pixels. `at` is the upper left corner of the
- * block.
- */
+/** Cuts out the detail around a block of 16 × 16 pixels, whose upper left corner is `at`. */
 export function cutDetail({ width, height, data }: Raster, at: { x: number; y: number }): Raster {
   const [w, h] = [Math.min(DETAIL.side, width), Math.min(DETAIL.side, height)];
   const margin = (DETAIL.side - 16) / 2;

@@ -1,6 +1,4 @@
-/**
- * @module The HTML report: one self-contained file that loads nothing from other files or hosts.
- */
+/** @module The HTML report: a self-contained file that loads nothing from other hosts. */
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * @module Template tags for HTML and XML that escape values, since file names and the output of
- * tools can contain markup.
- */
+/** @module Template tags that escape values, since names and output of tools can have markup. */
 
 /** Text that is valid markup and is not escaped again. */
 export class Markup {
@@ -43,7 +40,5 @@ function createTag(unsafe: RegExp) {
 
 export const html = createTag(/[&<>"']/g);
 
-/**
- * XML excludes some characters even when escaped, such as lone surrogates (XML 1.0, section 2.2).
- */
+/** XML excludes some characters even when escaped, as lone surrogates (XML 1.0, 2.2). */
 export const xml = createTag(/[&<>"'\t\n\r]|[^\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu);

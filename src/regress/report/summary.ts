@@ -22,10 +22,7 @@ export function summarize(findings: readonly Finding[]) {
     total: findings.length,
     failures: findings.filter(isFailure).length,
     counts: countVerdicts(findings),
-    /**
-     * File sizes in bytes, before and after, of the results that exist in both recordings, of the
-     * same input.
-     */
+    /** Bytes before and after of the results that both recordings have, of the same input. */
     bytes: sum('bytes'),
     /** Conversion times in ms of the same results. */
     ms: sum('ms'),
