@@ -6,14 +6,12 @@
 
 import { readProfile } from './colour/icc.ts';
 import { littleEndian, type RepairTarget, readAt, WindowReader, writeAt } from './containers/file.ts';
-import { type ImageFacts, RGB_PIXELS } from './image-info.ts';
+import { type ImageFacts, type PixelFormat, RGB_PIXELS, type Size } from './image-info.ts';
 import type { Kind } from './kinds.ts';
 import { resolutionOf, UNIT } from './resolution.ts';
 
 /** How a bitmap stores its pixels. */
-export interface Dib {
-  readonly width: number;
-  readonly height: number;
+export interface Dib extends Size {
   /** Whether the first stored row is the top one. */
   readonly topDown: boolean;
   readonly bits: 1 | 2 | 4 | 8 | 16 | 24 | 32;
@@ -27,7 +25,7 @@ export interface Dib {
   readonly colours: number;
   readonly pixelsAt: number;
   /** Position of an embedded colour profile in the file. */
-  readonly profile?: { readonly at: number; readonly length: number };
+  readonly profile?: PixelFormat['profile'];
   readonly headerBytes: number;
   /** Pixels per metre, of the width and of the height. */
   readonly perMetre: readonly [x: number, y: number];

@@ -10,7 +10,14 @@ import {
   WindowReader,
   writeAt,
 } from './containers/file.ts';
-import { CONTROL, type GifBlock, gifBlocks, SCREEN_AT, SCREEN_BYTES, TRANSPARENT } from './containers/parts.ts';
+import {
+  CONTROL,
+  type GifBlock,
+  gifBlocks,
+  SCREEN_AT,
+  SCREEN_BYTES,
+  TRANSPARENT,
+} from './containers/parts.ts';
 import { type ImageFacts, type MetadataKind, RGB_PIXELS } from './image-info.ts';
 
 /** Maximum loop count of a WebP. */
@@ -79,7 +86,10 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
     // transparent colour of an earlier one.
     if (isControl(block) && head.length >= 8)
       [delay, flags] = [head.readUInt16LE(4) * 10, (head[3] ?? 0) | (flags & TRANSPARENT)];
-    if (isNamed(block, LOOP) && isLoop(block)) loopCount = toLoopCount(head.readUInt16LE(REPEATS_AT));
+    if (isNamed(block, LOOP) && isLoop(block)) {
+      const repeats = head.readUInt16LE(REPEATS_AT); // without the first playback; 0 means forever
+      loopCount = repeats && Math.min(repeats + 1, MAX_LOOP_COUNT);
+    }
     if (isNamed(block, XMP) && metadata.length === 0) metadata.push('xmp');
     if (end === undefined && name === 'cut' && head.length === 0) truncated = true;
     else contradictory ||= end === undefined;
@@ -114,11 +124,6 @@ const CLEAR = 2;
 function isWhole(descriptor: Buffer, width: number, height: number): boolean {
   const [left, top, columns, rows] = [1, 3, 5, 7].map((at) => descriptor.readUInt16LE(at));
   return left === 0 && top === 0 && columns === width && rows === height;
-}
-
-/** Converts a repeat count, which excludes the first playback, to a loop count; 0 is forever. */
-function toLoopCount(repeats: number): number {
-  return repeats === 0 ? 0 : Math.min(repeats + 1, MAX_LOOP_COUNT);
 }
 
 /**

@@ -51,7 +51,7 @@ interface Siz {
 interface Colour {
   readonly method: number;
   readonly space?: number;
-  readonly profile?: { readonly at: number; readonly length: number };
+  readonly profile?: PixelFormat['profile'];
 }
 
 /** Structure of a JPEG 2000 file. */

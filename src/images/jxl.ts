@@ -90,7 +90,8 @@ const DEFAULT_HEADER: JxlHeader = {
 /** Numbers of greys, and of sRGB's white point, primaries and transfer (tables D.4 to D.7). */
 const COLOURS = { grey: 1, d65: 1, srgb: 1, srgbCurve: 13 } as const;
 
-const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', 'xml ': 'xmp' };
+/** Metadata by the names of boxes. */
+export const JXL_METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', 'xml ': 'xmp' };
 
 /** Finds the offset of the codestream, and the metadata in the container. */
 async function findCodestream(
@@ -104,7 +105,7 @@ async function findCodestream(
     const { name, offset } = box;
     if (name === 'jxlc') start ??= offset;
     if (name === 'jxlp') start ??= offset + 4; // a partial codestream starts with its index
-    const kind = METADATA[await contentName(bytes, box)];
+    const kind = JXL_METADATA[await contentName(bytes, box)];
     if (kind) metadata.add(kind);
   }
   return { start, metadata: [...metadata] };

@@ -5,6 +5,7 @@
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { OPEN_FLAGS } from './containers/file.ts';
+import type { Size } from './image-info.ts';
 
 /** Two PAM files to compare. */
 export interface Comparison {
@@ -25,9 +26,7 @@ export interface Likeness {
 }
 
 /** Samples of 8 bits, pixel by pixel. */
-export interface Samples {
-  readonly width: number;
-  readonly height: number;
+export interface Samples extends Size {
   /** Samples per pixel: grey or red, green and blue; each also with alpha. */
   readonly channels: 1 | 2 | 3 | 4;
   readonly data: Uint8Array;

@@ -8,7 +8,7 @@ import { boxes, jpegSegments, pngChunks, riffChunks } from './containers/parts.t
 import { META_BYTES } from './heif/heif.ts';
 import { metadataKindOf, metaIn, readItem } from './heif/heif-items.ts';
 import type { MetadataKind } from './image-info.ts';
-import { contentName } from './jxl.ts';
+import { contentName, JXL_METADATA } from './jxl.ts';
 import { kindOfChunk, readMetadataChunk } from './png/png-text.ts';
 
 /** Maximum bytes of a block to read. XMP with a thumbnail has as many, the fields some hundred. */
@@ -34,13 +34,8 @@ export const SEGMENTS = [
   { kind: 'iptc', marker: 0xed, name: 'Photoshop 3.0\0' },
 ] as const;
 
-/** Metadata by the names of chunks of WebP (RFC 9649, section 2.7.1.5), and of boxes of JPEG XL. */
-const KINDS: Readonly<Record<string, MetadataKind>> = {
-  EXIF: 'exif',
-  'XMP ': 'xmp',
-  Exif: 'exif',
-  'xml ': 'xmp',
-};
+/** Metadata by the names of chunks of WebP (RFC 9649, section 2.7.1.5). */
+const WEBP_METADATA: Readonly<Record<string, MetadataKind>> = { EXIF: 'exif', 'XMP ': 'xmp' };
 
 /**
  * Yields the blocks of a file in its order. TIFF has its EXIF in its own directories, which are no
@@ -69,7 +64,7 @@ const BLOCKS: Partial<Record<InputType, (source: Source) => AsyncGenerator<Block
   },
   async *webp({ window, file }) {
     for await (const { name, offset, length } of riffChunks(window)) {
-      const kind = KINDS[name];
+      const kind = WEBP_METADATA[name];
       if (kind) yield { kind, read: readAt(file, offset, length) };
     }
   },
@@ -87,7 +82,7 @@ const BLOCKS: Partial<Record<InputType, (source: Source) => AsyncGenerator<Block
     for await (const box of boxes(window)) {
       const { name, offset, length } = box;
       const isCompressed = name === 'brob';
-      const kind = KINDS[await contentName(window, box)];
+      const kind = JXL_METADATA[await contentName(window, box)];
       const body = readAt(file, isCompressed ? offset + 4 : offset, isCompressed ? length - 4 : length);
       const content = isCompressed ? () => body().then(decompress) : body;
       if (kind) yield { kind, read: kind === 'exif' ? () => content().then(afterOffset) : content };

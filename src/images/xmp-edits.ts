@@ -4,7 +4,7 @@
  * size of a panorama (Google's Photo Sphere XMP metadata).
  */
 import type { Scale } from './image-info.ts';
-import { applyEdits, type Edit, scanMarkup, type Tag } from './svg/svg-markup.ts';
+import { applyEdits, type Edit, type Range, scanMarkup, type Tag } from './svg/svg-markup.ts';
 
 /** Namespaces that are changed. */
 export const XMP_NAMESPACES = {
@@ -27,10 +27,10 @@ const MAX_BYTES = 256 * 1024;
 const MAX_TAGS = 2000;
 
 /** A property of a namespace as an attribute or an element. */
-interface Property extends Pick<Edit, 'start' | 'end'> {
+interface Property extends Range {
   readonly name: string;
   /** Range of the value, and what ends it: a quote or an end tag. */
-  readonly value: Pick<Edit, 'start' | 'end'>;
+  readonly value: Range;
 }
 
 /**

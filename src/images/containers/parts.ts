@@ -4,7 +4,8 @@
  * 14496-12, section 4.2), JPEG 2000 and JPEG XL, segments of JPEG (ITU-T T.81, section B.1), and
  * blocks of GIF (GIF89a specification, sections 15 to 26).
  */
-import { type ByteReader, bigEndian, fileReader, OPEN_FLAGS, withFile } from './file.ts';
+import type { FileHandle } from 'node:fs/promises';
+import { type ByteReader, bigEndian, fileReader, OPEN_FLAGS, readRange, withFile } from './file.ts';
 
 /** A part of a file, such as a chunk or a box. It can extend beyond the end of a cut file. */
 export interface Part {
@@ -72,6 +73,11 @@ export function riffChunks(bytes: ByteReader, max = MAX_RIFF_CHUNKS): AsyncGener
     const end = offset + length + (length % 2);
     return { name: head.toString('latin1', 0, 4), start, offset, length, end };
   });
+}
+
+/** Yields the contents of parts, one after the other, in blocks. */
+export async function* readContents(file: FileHandle, parts: readonly Part[]): AsyncGenerator<Buffer> {
+  for (const { offset, length } of parts) yield* readRange(file, offset, offset + length);
 }
 
 /** A chunk in a file that is open while the chunk is used. */

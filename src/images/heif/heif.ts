@@ -52,7 +52,8 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
     ...(largestSize(own) ?? largestSize(properties)),
     largest: largestSize(properties),
     ...plannedTransforms(meta, apertureIn(own)),
-    ...(isDeep(properties) && { deep: true }),
+    // `pixi`: version and flags, number of channels, bits of each.
+    ...(properties.some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8) && { deep: true }),
     ...colourIn(own),
     ...(await limitedGreys(meta, bytes, own)),
     ...(await resolutionIn(meta, bytes)),
@@ -130,11 +131,6 @@ const firstTileOf = ({ primary, references }: HeifMeta): number | undefined =>
 function largestSize(properties: readonly Box[]): Size | undefined {
   const sizes = properties.flatMap((property) => declaredSize(property) ?? []);
   return sizes.sort((one, other) => other.width * other.height - one.width * one.height)[0];
-}
-
-/** Returns whether a channel has more than 8 bits (`pixi`: version, channels, bits of each). */
-function isDeep(properties: readonly Box[]): boolean {
-  return properties.some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
 }
 
 const colourType = (colr: Buffer): string => colr.toString('latin1', 0, 4);

@@ -2,7 +2,7 @@
 
 import type { FileHandle } from 'node:fs/promises';
 import { fileReader, OPEN_FLAGS, readRange, withFile } from '../containers/file.ts';
-import { jpegSegments, MAX_WRITTEN_CHUNKS, type Part, pngChunks } from '../containers/parts.ts';
+import { jpegSegments, MAX_WRITTEN_CHUNKS, type Part, pngChunks, readContents } from '../containers/parts.ts';
 import type { Size } from '../image-info.ts';
 import { withoutSegments } from '../jpeg/jpeg-data.ts';
 import type { PdfPicture } from './pdf-writer.ts';
@@ -107,13 +107,9 @@ export function withPng<T>(path: string, use: UsePicture<T>): Promise<T> {
       colours,
       filter: 'FlateDecode',
       parameters: `/Predictor 15 /Colors ${components} /BitsPerComponent ${bits} /Columns ${width}`,
-      bytes: dataOf(file, chunks),
+      bytes: readContents(file, chunks),
     });
   });
-}
-
-async function* dataOf(file: FileHandle, chunks: readonly Part[]): AsyncGenerator<Buffer> {
-  for (const { offset, length } of chunks) yield* readRange(file, offset, offset + length);
 }
 
 /**

@@ -16,7 +16,7 @@ import {
   withReader,
   writeAt,
 } from '../containers/file.ts';
-import { type Part, pngChunks } from '../containers/parts.ts';
+import { type Part, pngChunks, readContents } from '../containers/parts.ts';
 import type { ImageInfo } from '../image-info.ts';
 import { readPng } from './png.ts';
 import { pngChunk } from './png-writer.ts';
@@ -194,16 +194,17 @@ const HEADER = { offset: 16, length: 13 } as const;
 
 async function isUndamaged(file: FileHandle, { data, total }: PngLayout): Promise<boolean> {
   let found = 0;
-  async function* compressed(): AsyncGenerator<Buffer> {
-    for (const { offset, length } of data) yield* readRange(file, offset, offset + length);
-  }
   try {
-    await pipeline(Readable.from(compressed(), { objectMode: false }), createInflate(), async (blocks) => {
-      for await (const block of blocks) {
-        found += block.length;
-        if (found > total) throw new ChecksumError(); // instead of unpacking what follows
-      }
-    });
+    await pipeline(
+      Readable.from(readContents(file, data), { objectMode: false }),
+      createInflate(),
+      async (blocks) => {
+        for await (const block of blocks) {
+          found += block.length;
+          if (found > total) throw new ChecksumError(); // instead of unpacking what follows
+        }
+      },
+    );
   } catch (error) {
     if (isDamage(error)) return false;
     throw error;

@@ -1,10 +1,9 @@
 /** @module Decoded images, and decoders of the BMPs and icons that imagemill writes. */
 import { z } from 'zod';
+import type { Size } from '../../images/image-info.ts';
 
 /** RGBA pixels, 8 bits per channel, in sRGB. Fully transparent pixels are black. */
-export interface Raster {
-  readonly width: number;
-  readonly height: number;
+export interface Raster extends Size {
   readonly data: Uint8Array;
 }
 

@@ -5,6 +5,7 @@
 
 import { formatBytes } from '../../base/text.ts';
 import { formatCopy } from '../../conversion/explain.ts';
+import type { Size } from '../../images/image-info.ts';
 import { decode, encode } from '../image/codec.ts';
 import {
   compositeOver,
@@ -18,11 +19,9 @@ import type { Recording, Row } from '../record.ts';
 import type { Finding } from '../verdict.ts';
 import { html, type Markup } from './markup.ts';
 
-interface ReportImage {
+interface ReportImage extends Size {
   /** Data URL. */
   readonly src: string;
-  readonly width: number;
-  readonly height: number;
 }
 
 /** Maximum side of a full-size image, in pixels. */
@@ -103,13 +102,15 @@ async function toDataUrl(
   return { src: `data:image/webp;base64,${bytes.toString('base64')}`, width, height };
 }
 
+/** Returns the extension of the input image, by which the report filters. */
+export const inputOf = (image: string): string => /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? '';
+
 /** Renders a finding: verdict, reasons, measurements, images and commands. */
 export function findingCard(finding: Finding, pictures: FindingImages | undefined): Markup {
   const { image, case: name, verdict, reasons, remarks, before, after } = finding;
   const kinds = [...new Set(reasons.map(({ kind }) => kind))].join(' ');
-  const input = /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? '';
   const format = (after ?? before)?.format ?? '';
-  return html`<article class="finding ${pictures?.difference ? 'whole' : ''}" tabindex="-1" data-verdict="${verdict}" data-case="${name}" data-format="${format}" data-input="${input}" data-kinds="${kinds}" data-text="${`${image} ${name} ${reasons.map(({ text }) => text).join(' ')}`.toLowerCase()}">
+  return html`<article class="finding ${pictures?.difference ? 'whole' : ''}" tabindex="-1" data-verdict="${verdict}" data-case="${name}" data-format="${format}" data-input="${inputOf(image)}" data-kinds="${kinds}" data-text="${`${image} ${name} ${reasons.map(({ text }) => text).join(' ')}`.toLowerCase()}">
 <header><span class="verdict ${verdict}">${verdict}</span><h2>${image} <span class="arrow">→</span> <span class="case">${name}</span></h2></header>
 <div class="body">
 ${reasons.length > 0 && html`<ul class="reasons">${reasons.map(({ kind, text }) => html`<li><b>${kind}</b> ${text}</li>`)}</ul>`}

@@ -6,7 +6,7 @@ import { formatBytes, formatChange, plural } from '../../base/text.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import type { Recording } from '../record.ts';
 import { bySeverity, type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
-import { findingCard, renderImages } from './finding.ts';
+import { findingCard, inputOf, renderImages } from './finding.ts';
 import { html, Markup } from './markup.ts';
 import { countVerdicts, summarize } from './summary.ts';
 
@@ -157,7 +157,7 @@ function filters(findings: readonly Finding[]): Markup {
     [...new Set(findings.map(toValue))].filter(Boolean).sort();
   const cases = distinct((one) => one.case);
   const formats = distinct(({ before, after }) => (after ?? before)?.format ?? '');
-  const inputs = distinct(({ image }) => /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? '');
+  const inputs = distinct(({ image }) => inputOf(image));
   const kinds = new Set(findings.flatMap(({ reasons }) => reasons.map(({ kind }) => kind)));
   return html`<search class="filters" aria-label="Filters">
 <div class="chips">${shown.map(
