@@ -47,20 +47,13 @@ export function createConvert(deps: ConvertDeps) {
   const { queue, config, maxThreads } = deps;
 
   const convertVariants: ConvertVariants = async (source, requested, onError, signal, group) => {
-    const variants = requested.map(({ name, options }) => ({
-      name,
-      options: withWatermark(options, source.watermark),
-    }));
+    const { client, type, watermark } = source;
+    const variants = requested.map((one) => ({ ...one, options: withWatermark(one.options, watermark) }));
     const conversion = { ...deps, source, onError, signal };
     const report = createReport(conversion, variants);
     await using input = ownInput(source, config.MAX_FILE_BYTES);
     try {
-      using place = queue.enter({
-        signal,
-        client: source.client,
-        group,
-        kind: preparationKind(source.type),
-      });
+      using place = queue.enter({ signal, client, group, kind: preparationKind(type) });
       const prepared = await place.prepare(() => prepare(input, variants, conversion));
       using slot = await place.start();
       using timer = startTimer(source);
@@ -76,11 +69,8 @@ export function createConvert(deps: ConvertDeps) {
           deadline: timer.startedAt + config.CONVERT_TIMEOUT_MS - timer.usedBefore,
         }),
       );
-      const times = {
-        queuedMs: slot.waitedMs,
-        preparedMs: prepared.ms,
-        convertedMs: performance.now() - timer.startedAt,
-      };
+      const convertedMs = performance.now() - timer.startedAt;
+      const times = { queuedMs: slot.waitedMs, preparedMs: prepared.ms, convertedMs };
       report.end(results);
       return results.map(({ name, suffix, ...result }) => {
         const variant = name || undefined;

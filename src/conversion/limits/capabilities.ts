@@ -71,24 +71,17 @@ const STATES_DEEP_ALPHA_SINCE = '0.8';
 const DRAWS_NEW_FEATURES_SINCE = '2.60';
 
 /** Returns the properties of the tools that plans depend on. */
-export function toolContext({
-  magick,
-  rsvg,
-  cjxl,
-  dwebp,
-  cwebp,
-  img2webp,
-  pngquant,
-}: Toolchain): ToolContext {
+export function toolContext(toolchain: Toolchain): ToolContext {
+  const has = (name: ToolName, since: string): boolean => isAtLeast(toolchain[name]?.version ?? '0', since);
   return {
-    magick: magick?.major ?? 7,
-    dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
-    scalesWebp: dwebp !== undefined,
-    encodesWebp: cwebp !== undefined,
-    assemblesWebp: img2webp !== undefined,
-    selectsColours: pngquant !== undefined,
-    statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
-    drawsNewFeatures: rsvg !== undefined && isAtLeast(rsvg.version, DRAWS_NEW_FEATURES_SINCE),
+    magick: toolchain.magick?.major ?? 7,
+    dropsOpaqueAlpha: has('magick', DROPS_OPAQUE_ALPHA_SINCE),
+    scalesWebp: toolchain.dwebp !== undefined,
+    encodesWebp: toolchain.cwebp !== undefined,
+    assemblesWebp: toolchain.img2webp !== undefined,
+    selectsColours: toolchain.pngquant !== undefined,
+    statesDeepAlpha: has('cjxl', STATES_DEEP_ALPHA_SINCE),
+    drawsNewFeatures: has('rsvg', DRAWS_NEW_FEATURES_SINCE),
   };
 }
 
@@ -121,13 +114,10 @@ export function detectCapabilities(
   const supports = (input: InputType, output: OutputType) => findProblem(input, output) === undefined;
   const enabled = enabledTypes(settings);
   const outputs = enabled.outputs.filter((output) => enabled.inputs.some((input) => supports(input, output)));
+  const [read, written] = [listNamed(settings.EXTRA_INPUTS), listNamed(settings.EXTRA_OUTPUTS)];
   const named = [
-    ...listNamed(settings.EXTRA_INPUTS).map(
-      (type) => ['EXTRA_INPUTS', type, findProblem(type, 'png')] as const,
-    ),
-    ...listNamed(settings.EXTRA_OUTPUTS).map(
-      (type) => ['EXTRA_OUTPUTS', type, findProblem('png', type)] as const,
-    ),
+    ...read.map((type) => ['EXTRA_INPUTS', type, findProblem(type, 'png')] as const),
+    ...written.map((type) => ['EXTRA_OUTPUTS', type, findProblem('png', type)] as const),
   ];
   return {
     supports,

@@ -8,6 +8,7 @@
  * that of smartcrop.js.
  */
 import { readFile, rm } from 'node:fs/promises';
+import type { ImageInfo } from '../../images/image-info.ts';
 import { checkResult } from '../output/result.ts';
 import { invalidOutputError } from '../output/tool-errors.ts';
 import { planJob } from '../plan/index.ts';
@@ -44,36 +45,14 @@ export const ATTENTION: Measurement<Uint8Array> = {
  * Derives the job that writes the reduced image: the first frame or page, upright, in sRGB, on
  * black, so that transparent pixels do not count.
  */
-function createReducingJob({
-  image,
-  options,
-  tools,
-  measured,
-  keepsAllFrames,
-}: ConversionJob): ConversionJob {
-  return createJob(
-    keepsAllFrames ? { ...image, orientation: 1 } : image, // frames are not rotated
-    {
-      format: 'bmp',
-      quality: 100,
-      metadata: 'none',
-      background: '#000000',
-      rotate: options.rotate,
-      flip: options.flip,
-      crop: options.crop,
-      dpi: options.dpi,
-      trim: options.trim,
-      width: SIDE,
-      height: SIDE,
-      fit: 'fill',
-      enlarge: true,
-      frames: 'first',
-      pages: 'first',
-    },
-    tools,
-    'attention',
-    { areas: measured.areas },
-  );
+function createReducingJob({ options, tools, measured, ...job }: ConversionJob): ConversionJob {
+  const { rotate, flip, crop, dpi, trim } = options;
+  const shown = { rotate, flip, crop, dpi, trim, frames: 'first', pages: 'first' } as const;
+  const reduced = { width: SIDE, height: SIDE, fit: 'fill', enlarge: true } as const;
+  const encoded = { format: 'bmp', quality: 100, metadata: 'none', background: '#000000' } as const;
+  const image: ImageInfo = job.keepsAllFrames ? { ...job.image, orientation: 1 } : job.image; // frames are not rotated
+  const { areas } = measured;
+  return createJob(image, { ...encoded, ...shown, ...reduced }, tools, 'attention', { areas });
 }
 
 /**

@@ -6,7 +6,7 @@ import { closeSync, constants, fstatSync, opendirSync, openSync, readSync } from
 import { join, parse } from 'node:path';
 import { hashFile } from '../../files/system.ts';
 import { isNearlyFull, workFiles } from '../../files/workspace.ts';
-import { type Edit, editFile } from '../../images/containers/file.ts';
+import { editFile } from '../../images/containers/file.ts';
 import { writeCopyright } from '../../images/copyright/write.ts';
 import { withoutMarker } from '../../images/exif.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
@@ -224,13 +224,16 @@ export function collectNotes(
   ];
 }
 
+/** Returns an empty list if a tool has not written the expected file. */
+function noneIfMissing(error: unknown): never[] {
+  if (isNoFile(error)) return [];
+  throw error;
+}
+
 /** Checks that djxl has restored the bytes of a JPEG. */
 async function assertRestored(source: OutputContext): Promise<void> {
   const files = [INPUT_FILE, RESTORED_FILE].map((name) => hashFile(join(source.folder, name)));
-  const [original, restored] = await Promise.all(files).catch((error) => {
-    if (isNoFile(error)) return [];
-    throw error;
-  });
+  const [original, restored] = await Promise.all(files).catch(noneIfMissing);
   if (original === undefined || original !== restored)
     throw invalidOutputError('djxl does not restore the bytes of the JPEG', source);
 }
@@ -279,10 +282,7 @@ export async function compareRevealed(
  * @param png path of the PNG that was encoded
  */
 async function addJxlMetadata(result: CheckedResult, png: string): Promise<CheckedResult> {
-  const found = await readPngMetadata(png).catch((error): PngMetadata[] => {
-    if (isNoFile(error)) return [];
-    throw error;
-  });
+  const found: PngMetadata[] = await readPngMetadata(png).catch(noneIfMissing);
   const metadata: JxlMetadata = Object.assign({}, ...found.reverse().map(jxlMetadataOf));
   const bytes = await editFile(result, (file) => jxlMetadataEdits(file, result.bytes, metadata));
   return { ...result, bytes };
@@ -292,10 +292,7 @@ async function addJxlMetadata(result: CheckedResult, png: string): Promise<Check
  * Copies the profile and the metadata of a PNG that was encoded to its result: pngquant drops them.
  */
 async function copyMetadata(png: string, result: CheckedResult): Promise<CheckedResult> {
-  const edits = await pngMetadataEdits(png).catch((error): Edit[] => {
-    if (isNoFile(error)) return [];
-    throw error;
-  });
+  const edits = await pngMetadataEdits(png).catch(noneIfMissing);
   return { ...result, bytes: await editFile(result, () => edits) };
 }
 

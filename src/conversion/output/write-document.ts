@@ -29,12 +29,6 @@ interface Document {
   readonly printed: string;
 }
 
-/** What the commands have found out about the pages. */
-interface Found {
-  readonly transparent: ReadonlySet<number>;
-  readonly fewColours: ReadonlySet<number>;
-}
-
 /**
  * Writes a PDF.
  *
@@ -44,9 +38,12 @@ interface Found {
  */
 export async function writeDocument(path: string, document: Document): Promise<number> {
   const { job, printed } = document;
-  const found = { transparent: transparentPages(printed), fewColours: pagesOfFewColours(job, printed) };
+  const [transparent, fewColours] = [transparentPages(printed), pagesOfFewColours(job, printed)];
   return PdfWriter.create(path, OUTPUT_STEM, async (pdf) => {
-    for (const [at, page] of document.plan.pages.entries()) await addPage(pdf, page, at, document, found);
+    for (const [at, { mask, ...page }] of document.plan.pages.entries()) {
+      const shown = { ...page, mask: transparent.has(at) ? mask : undefined };
+      await addPage(pdf, shown, fewColours.has(at), document);
+    }
   }).catch(async (error) => {
     await rm(path, { force: true });
     if (error instanceof PictureError || isNoFile(error))
@@ -58,17 +55,13 @@ export async function writeDocument(path: string, document: Document): Promise<n
 async function addPage(
   pdf: PdfWriter,
   page: DocumentPage,
-  at: number,
+  hasFewColours: boolean,
   document: Document,
-  { transparent, fewColours }: Found,
 ): Promise<void> {
   const { job, plan } = document;
   const fileOf = (name: string): string => join(document.source.folder, nameFile(name, job.suffix));
-  const mask =
-    page.mask && transparent.has(at)
-      ? await withPng(fileOf(page.mask), (picture) => pdf.addPicture(picture))
-      : undefined;
-  await withPicture(page, fewColours.has(at), document, fileOf, async (picture) => {
+  const mask = page.mask ? await withPng(fileOf(page.mask), (picture) => pdf.addPicture(picture)) : undefined;
+  await withPicture(page, hasFewColours, document, fileOf, async (picture) => {
     const { resolution, orientation } = page;
     const shown = turnSize(picture, orientation);
     const layout = layOutPage(shown, resolution, plan);
@@ -92,16 +85,14 @@ async function withPicture(
     return withJpeg(fileOf(jpeg), { profile, keepsMetadata }, use);
   }
   return withPng(fileOf(png as string), async (picture) => {
-    const isSmaller =
-      fax && isBlackAndWhite(picture) && (await isSmallerFile(fileOf(fax), fileOf(png as string)));
-    if (!isSmaller) return use(picture);
-    const { width, height } = picture;
+    const { width, height, bits, colours } = picture;
+    const isBlackAndWhite = bits === 1 && colours === 'grey';
+    if (!fax || !isBlackAndWhite || !(await isSmallerFile(fileOf(fax), fileOf(png as string))))
+      return use(picture);
     const isNegative = MAGICK_FEATURES[job.tools.magick].negativeFax;
     return withFax(fileOf(fax), { width, height, isNegative }, use);
   });
 }
-
-const isBlackAndWhite = ({ bits, colours }: PdfPicture): boolean => bits === 1 && colours === 'grey';
 
 async function isSmallerFile(one: string, other: string): Promise<boolean> {
   return (await stat(one)).size < (await stat(other)).size;

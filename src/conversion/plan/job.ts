@@ -107,14 +107,8 @@ export function transcodes(
  */
 function embeds({ type, pixels, kinds = [] }: ImageInfo, options: ConvertOptions): boolean {
   const { format, lossless = false } = options;
-  return (
-    type === 'jpg' &&
-    format === 'pdf' &&
-    lossless &&
-    pixels !== undefined &&
-    kinds.length === 0 &&
-    honours('embedding', options)
-  );
+  const isWanted = type === 'jpg' && format === 'pdf' && lossless;
+  return isWanted && pixels !== undefined && kinds.length === 0 && honours('embedding', options);
 }
 
 /**

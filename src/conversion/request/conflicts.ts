@@ -60,11 +60,8 @@ export function findCombinedConflict(
 ): Conflict | undefined {
   if (accepted || !COMBINED_TYPES.includes(format)) {
     const formats = COMBINED_TYPES.filter((type) => outputs.includes(type)).join(', ');
-    return [
-      'output_format',
-      smallest ? SMALLEST : accepted ? AUTO : format,
-      `one of ${formats} if combine is true`,
-    ];
+    const value = smallest ? SMALLEST : accepted ? AUTO : format;
+    return ['output_format', value, `one of ${formats} if combine is true`];
   }
   if (maxBytes) return ['max_bytes', String(maxBytes), 'no value if combine is true'];
   if (!combinesFrames(format)) return undefined;

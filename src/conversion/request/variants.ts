@@ -99,14 +99,10 @@ export function parseVariants(
     taken.add(name.toLowerCase());
     try {
       const fields = toTextFields(checked.data);
-      const unknown = fields.find(([field]) => !names.includes(field))?.[0];
+      const [unknown] = fields.find(([field]) => !names.includes(field)) ?? [];
+      const expected = `one of ${names.join(', ')}`;
       if (unknown !== undefined)
-        throw serviceError(
-          'FIELD_INVALID',
-          'option',
-          sanitizeForDisplay(unknown),
-          `one of ${names.join(', ')}`,
-        );
+        throw serviceError('FIELD_INVALID', 'option', sanitizeForDisplay(unknown), expected);
       return { name, options: parse(withOverrides(base, fields)) };
     } catch (error) {
       // What `Accept` permits is no error of a variant.

@@ -120,10 +120,7 @@ const SAFE_DISTANCE = 1.5;
 const DEFAULT_SLOPE = 0.025;
 
 /** Quality and size of a result. */
-interface Encoded {
-  readonly quality: number;
-  readonly bytes: number;
-}
+type Encoded = Omit<Tried, 'difference'>;
 
 /**
  * @param left number of encodings that are left

@@ -201,12 +201,11 @@ export class ForkServer {
   /** Settles everything that waits for the process, which has ended. */
   #end(error: Error | undefined): void {
     this.#alive = false;
+    const ended = Object.assign(new Error('the fork server has ended'), { code: 'EAGAIN' });
     this.#ready.reject(error ?? new ServerRefusedError('the program ended before it was ready'));
     for (const [id, { confirmed }] of [...this.#open])
-      this.#settle(id, { error: error ?? (confirmed ? endedError() : new NotStartedError()) });
+      this.#settle(id, { error: error ?? (confirmed ? ended : new NotStartedError()) });
   }
 }
-
-const endedError = () => Object.assign(new Error('the fork server has ended'), { code: 'EAGAIN' });
 
 const textOf = (parts: readonly Buffer[]): string => Buffer.concat(parts).toString('utf8');
