@@ -27,10 +27,7 @@ const WORD = /\{([^{}]*)\}/g;
 /** The pattern of results that are named like their inputs. */
 export const DEFAULT_PATTERN = '{name}';
 
-/**
- * Words of a pattern that stand for the size of the result, which is known only after the
- * conversion.
- */
+/** Words for the size of the result, which is known only after the conversion. */
 const SIZE_WORDS: readonly string[] = ['width', 'height'] satisfies (keyof typeof WORDS)[];
 
 const wordsOf = (pattern: string): string[] => [...pattern.matchAll(WORD)].map(([, word = '']) => word);

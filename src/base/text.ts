@@ -92,10 +92,7 @@ export function formatChange(before: number, after: number, digits = 0): string 
   return `${sign}${number}%`;
 }
 
-/**
- * Formats a limit exactly: in bytes, and from 1000 on also with three significant digits in units
- * of 1000.
- */
+/** Formats a limit exactly: in bytes, from 1000 on also with three significant digits. */
 export function formatByteLimit(bytes: number): string {
   const power = Math.min(Math.floor(Math.log10(Math.max(1, bytes)) / 3), BYTE_UNITS.length - 1);
   if (power === 0) return plural(bytes, 'byte');
@@ -128,10 +125,7 @@ export function isSystemFile(path: string): boolean {
   );
 }
 
-/**
- * Returns an ASCII file name for clients that do not support `filename*`. Truncates before
- * normalizing.
- */
+/** Returns an ASCII file name for clients without `filename*`. Truncates before normalizing. */
 export function asciiFallback(name: string): string {
   const plain = truncate(name, MAX_NAME_UNITS).normalize('NFKD').replace(/\p{M}/gu, '');
   return plain.replace(/[^\x20-\x7e]+/g, '_').replace(/["\\%]/g, '_');
@@ -165,10 +159,7 @@ export function baseNameOf(clientName: string | undefined): string {
  * on the server would also take a letter with a colon for a drive.
  */
 const FORBIDDEN = /[<>:"|?*\\/]/g;
-/**
- * Device names of Windows, also with an extension. The digit may be one of the superscripts of ISO
- * 8859-1.
- */
+/** Device names of Windows, also with an extension. The superscripts ¹, ² and ³ are digits, too. */
 const RESERVED_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
 
 /** Replaces what a file system of Windows cannot store in the name of a file or folder. */
@@ -230,10 +221,7 @@ export function createUniqueNamer(
   };
 }
 
-/**
- * Returns the start of a text that has at most `bytes` bytes of UTF-8, cut between grapheme
- * clusters.
- */
+/** Returns the start of a text: at most `bytes` bytes of UTF-8, in whole grapheme clusters. */
 export function truncateToBytes(text: string, bytes: number): string {
   if (utf8Length(text) <= bytes) return text;
   let kept = '';

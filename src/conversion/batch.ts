@@ -117,10 +117,7 @@ export async function convertFrames(
   return [...all, ...(await convertBatch(rest, convertTo(alike), onError, signal))];
 }
 
-/**
- * Returns the error of a file for another file with the same content, or with its place in the
- * batch.
- */
+/** Returns an error for another file with the same content, or with its place in the batch. */
 function locate(
   error: ServiceError,
   from: ConversionInput,

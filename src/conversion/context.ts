@@ -69,15 +69,9 @@ export interface ConversionInput {
   readonly watermark?: WatermarkFile | undefined;
   /** Client that sent the file. Without it, the conversion shares no process with others. */
   readonly client?: string | undefined;
-  /**
-   * Time in ms that the conversions of one request have taken, if they have one time limit. Each
-   * adds its own.
-   */
+  /** Time in ms of all conversions of a request that has one time limit. Each adds its own. */
   readonly timeUsed?: { ms: number };
-  /**
-   * Whether to convert kinds of files that ImageMagick misreads, instead of rejecting them. For
-   * tests of those kinds.
-   */
+  /** Whether to convert kinds that ImageMagick misreads, for tests, instead of rejecting them. */
   readonly readsMisread?: boolean;
   /**
    * Returns whether the caller has the result with a {@link ConversionResult.key}. Then no tool
@@ -118,10 +112,7 @@ export interface ConversionResult {
   readonly isTranscoded?: boolean;
   /** See {@link Note}. Each occurs at most once, in a fixed order. */
   readonly notes: readonly Note[];
-  /**
-   * Kinds of what the metadata of the image gives away: those that the result does not have, and
-   * those that it has.
-   */
+  /** What the metadata of the image gives away: what the result does not have, and what it has. */
   readonly removed: readonly RevealedKind[];
   readonly kept: readonly RevealedKind[];
 }
@@ -149,10 +140,7 @@ export type OnError = 'fail' | 'skip';
 
 /** A result, or the error if it was skipped. */
 export type ConversionOutcome = {
-  /**
-   * Name of the variant; undefined if it is the only result of its file, or an error of the file
-   * itself.
-   */
+  /** Name of the variant; undefined for the only result, or for an error of the file itself. */
   readonly variant?: string | undefined;
 } & ({ readonly converted: ConversionResult } | { readonly error: ServiceError });
 

@@ -30,19 +30,13 @@ import { run } from './run.ts';
 
 interface ConvertDeps extends Machine {
   readonly queue: Pick<ConversionQueue, 'enter'>;
-  /**
-   * Maximum number of threads of a conversion. It uses those that no other conversion needs when it
-   * starts.
-   */
+  /** Maximum threads of a conversion, which uses those that no other needs when it starts. */
   readonly maxThreads: number;
   /** Called when a conversion has finished. */
   readonly onFinished?: ((conversion: ConversionEvent) => void) | undefined;
 }
 
-/**
- * Creates the functions that convert a file, to one result or to several, and the one that only
- * plans.
- */
+/** Creates the functions that convert a file, to one result or several, or only plan that. */
 export function createConvert(deps: ConvertDeps) {
   const { queue, config, maxThreads } = deps;
 

@@ -38,10 +38,7 @@ import { ConversionQueue } from './queue/queue.ts';
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
 export { RENEWAL_REASONS, type RenewalReason } from '../process/fork-server/servers.ts';
 
-/**
- * Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address
- * space.
- */
+/** Maximum threads of a tool, as in the policy. Each takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;
 
 /**

@@ -31,10 +31,7 @@ import { planResult } from './plan-result.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import { DEFAULT_OPTIONS } from './request/checks.ts';
 
-/**
- * What is known of an image without decoding its pixels, as `POST /identify` returns it, except its
- * name.
- */
+/** What the header of an image states, as `POST /identify` returns it, except its name. */
 export type ImageDescription = Awaited<ReturnType<typeof describeImage>>;
 
 /** A conversion to describe in addition to the image. */
@@ -175,10 +172,7 @@ async function accept(
   return attempts[0] as Attempt<PlannedJob>;
 }
 
-/**
- * Returns what is known of a result. Its quality is null without loss, and if only a comparison of
- * results shows it.
- */
+/** Describes a result. Its quality is null without loss, and if only a comparison shows it. */
 function expect(job: PlannedJob) {
   const { format } = job.options;
   const fitted = format === 'ico' ? iconSize(job) : job.fittings[0]?.result;

@@ -32,10 +32,7 @@ interface CanonicalPlan {
 /** What the placeholders of a plan stand for in its conversion key. */
 const CANONICAL = { threads: 1, srgbProfile: 'srgb.icc' };
 
-/**
- * Returns the plan of a job without the path of a file, and without the number of threads that
- * happen to be free.
- */
+/** Returns the plan of a job without paths, and without the number of threads that are free. */
 export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalPlan {
   const { image, options, plan } = job;
   const first = measuringSteps(job, CANONICAL);
@@ -80,10 +77,7 @@ export function conversionKey(digest: string, planned: CanonicalPlan): string {
   return hash('sha256', content);
 }
 
-/**
- * Returns the conversion key of a file that combines results, in hex, from their keys and what else
- * determines it.
- */
+/** Returns the conversion key of a combined file, in hex, from those of its parts and the rest. */
 export const combinedKey = (keys: readonly string[], ...others: readonly unknown[]): string =>
   hash('sha256', JSON.stringify(['combined', keys, ...others]));
 

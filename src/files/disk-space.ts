@@ -109,10 +109,7 @@ export class DiskSpace {
       release(removed: number): void {
         account.stored = Math.max(0, account.stored - removed);
       },
-      /**
-       * Registers the response that the request is sending. It can be cut off when another client
-       * needs space.
-       */
+      /** Registers the response, which can be cut off when another client needs space. */
       registerResponse(response: PendingResponse): void {
         account.response = response;
       },
@@ -150,10 +147,7 @@ export class DiskSpace {
     return this.#sum((account) => (account.client === client ? held(account) : 0));
   }
 
-  /**
-   * Returns the available space, and the share of each client: an equal part for each, and one for
-   * the next client.
-   */
+  /** Returns the available space, and each client's share: equal, with one for the next client. */
   #measure(left: number): { space: number; share: number; total: number } {
     const total = left + this.stored();
     const clients = new Set([...this.#accounts].flatMap(({ client }) => client ?? [])).size;
@@ -213,10 +207,7 @@ export class DiskSpace {
     return rest > 0 ? Math.min(bytes, rest) : bytes;
   }
 
-  /**
-   * Runs the tasks of one client sequentially, so that each waits for the reservations of earlier
-   * tasks.
-   */
+  /** Runs the tasks of a client in turn, so that each waits for earlier reservations. */
   async #inTurn<T>(client: string | undefined, task: () => Promise<T>): Promise<T> {
     const turn = (this.#lastTasks.get(client) ?? Promise.resolve()).then(task, task);
     this.#lastTasks.set(client, turn);

@@ -9,10 +9,7 @@ import { basename, join } from 'node:path';
 import { removeTree } from './remove.ts';
 import { openRegular } from './system.ts';
 
-/**
- * Age after which a folder without a known owner is removed, in ms: from another container, or
- * without an owner file.
- */
+/** Age from which a folder of another container, or without an owner file, is removed, in ms. */
 const STALE_MS = 24 * 60 * 60 * 1000;
 
 /**
@@ -57,10 +54,7 @@ interface ProcessIdentity {
 }
 
 const UNKNOWN = '0';
-/**
- * Name of the file in an instance's folder that identifies the owner process. The tools cannot read
- * it.
- */
+/** Name of the file that identifies the owner of an instance's folder, which tools cannot read. */
 const OWNER_FILE = 'owner.json';
 const NAME = 'imagemill-instance-';
 
@@ -94,10 +88,7 @@ export interface InstanceFolder {
   readonly changedMs: number;
 }
 
-/**
- * Returns the owner and age of a folder, or `undefined` if it is not a folder of an instance of
- * this user.
- */
+/** Returns owner and age of a folder; `undefined` if it is not of an instance of this user. */
 export async function readInstanceFolder(path: string): Promise<InstanceFolder | undefined> {
   if (!basename(path).startsWith(NAME)) return undefined;
   const info = await lstat(path).catch(() => undefined);
@@ -136,10 +127,7 @@ async function isAlive(owner: ProcessIdentity): Promise<boolean | undefined> {
   }
 }
 
-/**
- * Returns field 22 of /proc/PID/stat, counted after the name, which can contain spaces and
- * parentheses. See proc(5).
- */
+/** Returns field 22 of /proc/PID/stat (proc(5)). The name can have spaces and parentheses. */
 async function startTime(pid: number): Promise<string | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => undefined);
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];

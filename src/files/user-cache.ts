@@ -63,10 +63,7 @@ function makeFolder(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
-/**
- * Returns the text of a file in the cache folder; undefined if there is none that only this user
- * can change.
- */
+/** Returns the text of a file in the cache folder, if only this user can change it. */
 export function readCached(path: string): string | undefined {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

@@ -27,10 +27,7 @@ import { makeInstanceFolder } from './stale.ts';
 import { createFolders, isInMemory } from './system.ts';
 
 interface WorkspaceOptions {
-  /**
-   * Key of the client, for the fair share of the disk. A workspace without a key is not limited to
-   * a share.
-   */
+  /** Key of the client, for its share of the disk. Without one, there is no limit to a share. */
   readonly client?: string;
   /** Announced size of the upload, in bytes. */
   readonly bytes?: number;
@@ -46,10 +43,7 @@ async function freeOn(folder: string): Promise<number> {
 export const isNearlyFull = async (folder: string): Promise<boolean> =>
   (await freeOn(folder)) < MIN_FREE_BYTES;
 
-/**
- * Folders to remove when the process exits without closing its workspaces, for example when a stop
- * takes too long.
- */
+/** Folders to remove when the process exits without closing them, as in a stop that takes long. */
 const leftOnExit = new Set<string>();
 process.on('exit', () => {
   for (const path of leftOnExit) {
@@ -94,10 +88,7 @@ export class Workspace {
   }
 }
 
-/**
- * The workspaces of this process. They are all in one folder in `tempDir`, with a file that
- * identifies the process.
- */
+/** The workspaces of this process, in one folder in `tempDir` with a file that identifies it. */
 export class Workspaces {
   readonly #tempDir: string;
   readonly #free: (folder: string) => Promise<number>;
@@ -141,10 +132,7 @@ export class Workspaces {
     return result;
   }
 
-  /**
-   * Returns the folder of this process, which contains all its workspaces. The first call creates
-   * it.
-   */
+  /** Returns the folder of all workspaces of this process. The first call creates it. */
   root(): Promise<string> {
     if (this.#home) return this.#home;
     const made = this.#makeHome();
@@ -238,10 +226,7 @@ export async function removeFolder(path: string): Promise<void> {
   }
 }
 
-/**
- * Returns whether a folder has few entries and bytes. Stops early: a hostile tool can write any
- * number of files.
- */
+/** Returns whether a folder has few entries and bytes. Stops early: tools can write any number. */
 function isSmall(path: string): boolean {
   let names = 0;
   let bytes = 0;
@@ -318,10 +303,7 @@ function hasFilesInMemory(path: string): boolean {
   return false;
 }
 
-/**
- * Returns functions that change names below `path`, like those of `node:fs/promises`. `open`
- * returns a descriptor.
- */
+/** Returns functions for names below `path`, as of `node:fs/promises`. `open` returns a number. */
 export function workFiles(path: string): WorkFiles {
   return hasFilesInMemory(path) ? inThisThread : inOtherThreads;
 }

@@ -7,10 +7,7 @@ export interface Command {
   readonly args: readonly string[];
   /** The job's folder: the working directory, and the only place for temporary files. */
   readonly cwd: string;
-  /**
-   * Names of the only files in `cwd` that the program can write. Without them, it can make files
-   * there.
-   */
+  /** Names of the only files in `cwd` that the program can write. Without them, it can make any. */
   readonly outputs?: readonly string[] | undefined;
   /** Maximum number of files in `cwd`. */
   readonly maxNames?: number | undefined;
@@ -33,10 +30,7 @@ export interface Command {
    * exceed it. Needs the sandbox.
    */
   readonly cpuSeconds?: number;
-  /**
-   * Limit of the address space, in bytes. Defaults to the limit of the sandbox, and cannot exceed
-   * it.
-   */
+  /** Limit of the address space, in bytes, at most that of the sandbox, which is the default. */
   readonly memoryBytes?: number | undefined;
   /** Cancels the command. */
   readonly signal?: AbortSignal;
@@ -72,16 +66,10 @@ export type RunCommand = (command: Command) => Promise<Output>;
 /** Time limit of a command that only shows whether a program works, in ms. */
 export const PROBE_TIMEOUT_MS = 10_000;
 
-/**
- * Maximum size of each captured stream, in bytes. A damaged file can cause an endless number of
- * warnings.
- */
+/** Maximum bytes of each captured stream: a damaged file can cause endless warnings. */
 export const MAX_OUTPUT_BYTES = 64 * 1024;
 
-/**
- * Reason why a command did not succeed. `files`: it wrote too many. `spawn-failed`: the program did
- * not start.
- */
+/** Why a command failed. `files`: it wrote too many. `spawn-failed`: it did not start. */
 export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'files' | 'spawn-failed';
 
 /** Known details of a failed command. */
@@ -113,10 +101,7 @@ export class CommandError extends Error {
     this.signal = signal;
   }
 
-  /**
-   * Standard error of the command. It is a getter so that loggers do not serialize it: it may quote
-   * image content.
-   */
+  /** Standard error. A getter, which loggers do not serialize: it may quote image content. */
   get stderr(): string {
     return this.#stderr;
   }

@@ -25,10 +25,7 @@ import { startOnce } from './start.ts';
 /** Returns the limits and rights of a command. */
 export type Confine = (command: Command) => Confinement;
 
-/**
- * Maximum number of files that a tool can have open. The limit of this process must not be lower
- * (setrlimit(2)).
- */
+/** Maximum open files of a tool. The limit of this process must not be lower (setrlimit(2)). */
 export const TOOL_OPEN_FILES = 64;
 
 /** Limits and rights of all commands in a sandbox. */
@@ -60,10 +57,7 @@ export interface RunnerDeps extends EnvironmentOptions {
   readonly servers?: ForkServers | undefined;
 }
 
-/**
- * Creates a function that runs each command in a new process and kills it when its time limit
- * expires.
- */
+/** Creates a function that runs each command in a new process, until its time limit expires. */
 export function createRunner(deps: RunnerDeps): RunCommand {
   return async (command) => {
     if (command.signal?.aborted)
@@ -89,10 +83,7 @@ export function createRunner(deps: RunnerDeps): RunCommand {
   };
 }
 
-/**
- * Creates a function that runs programs on no image of a client. Under the policy, ImageMagick 6
- * would list no formats.
- */
+/** Creates a runner for no image of a client. With the policy, version 6 would list no formats. */
 export const createProbeRunner = (searchPath: string): RunCommand =>
   createRunner({ searchPath, policyFolder: '/nonexistent' });
 
@@ -153,10 +144,7 @@ function enforceQuota({ cwd, maxBytes, maxNames }: Command, onExceeded: () => vo
   };
 }
 
-/**
- * Returns the number of files in a folder, or infinity if they have too many bytes. Stops when a
- * limit is exceeded.
- */
+/** Returns the number of files in a folder; infinity for too many bytes. Stops at a limit. */
 async function countNames(folder: string, maxNames: number, maxBytes: number): Promise<number> {
   let [names, bytes] = [0, 0];
   try {
@@ -173,10 +161,7 @@ async function countNames(folder: string, maxNames: number, maxBytes: number): P
   return names;
 }
 
-/**
- * Logs the output of failed tools at level debug, because it can quote the content of images, and
- * reports kills.
- */
+/** Logs output of failed tools at level debug, since it can quote images, and reports kills. */
 export function reportFailures(
   run: RunCommand,
   log: Logger,
@@ -286,10 +271,7 @@ export function environmentOf(
   };
 }
 
-/**
- * Returns the limit of ImageMagick's image list. While ImageMagick composes frames, it also holds
- * copies of them.
- */
+/** Returns the limit of ImageMagick's image list, with copies that it makes to compose frames. */
 export function listLength(frames: number): number {
   return 3 * frames + 12;
 }

@@ -20,10 +20,7 @@ export interface StartOptions {
   readonly stdin?: string | undefined;
   /** Name of a file in `cwd` that gets the standard output. */
   readonly printed?: string | undefined;
-  /**
-   * Whether the program gets a session of its own, so that its descendants are killed with it.
-   * Default: true.
-   */
+  /** Whether the program has its own session, and its descendants end with it. Default: true. */
   readonly session?: boolean;
 }
 

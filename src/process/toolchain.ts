@@ -47,10 +47,7 @@ export interface ToolSearch {
   readonly path: string;
   /** Absolute paths that override the search. */
   readonly named?: Readonly<Partial<Record<ToolName, string | undefined>>>;
-  /**
-   * Tools for extra formats to find. The others are not searched for and need not run in the
-   * sandbox.
-   */
+  /** Tools for extra formats to find. Others are not searched, and need not run in the sandbox. */
   readonly optional?: readonly ToolName[];
 }
 
@@ -119,10 +116,7 @@ async function findTool(
 
 const major = ({ version }: Tool): number => Number.parseInt(version, 10) || 0;
 
-/**
- * Returns whether a version such as `7.1.1-43` is the other one or a later one. Compares each
- * number in it.
- */
+/** Returns whether a version such as `7.1.1-43` is at least the other one, number by number. */
 export function isAtLeast(version: string, other: string): boolean {
   const numbersOf = (text: string): number[] => text.split(/\D+/).map(Number);
   const [have, want] = [numbersOf(version), numbersOf(other)];

@@ -103,10 +103,7 @@ function parse(text: string | undefined) {
   }
 }
 
-/**
- * Returns a digest of the tools, their files, the sandbox, the settings, the kernel and the rights
- * of this process.
- */
+/** Returns a digest of tools, files, sandbox, settings, kernel and the rights of this process. */
 async function keyOf(config: Config, search: ToolSearch): Promise<string> {
   const { PATH, SANDBOX, FORK_SERVER, EXTRA_INPUTS, EXTRA_OUTPUTS, CONVERT_TIMEOUT_MS } = config;
   const limits = [magickLimits(config), maxToolFileBytes(config), CONVERT_TIMEOUT_MS];
@@ -127,10 +124,7 @@ async function keyOf(config: Config, search: ToolSearch): Promise<string> {
   return hash('sha256', JSON.stringify([release(), version(), process.arch, ...parts, ...settings]));
 }
 
-/**
- * Returns the lines of proc(5) about the rights of this process, and the filters of its system
- * calls.
- */
+/** Returns the lines of proc(5) about the rights and system call filters of this process. */
 const rightsOf = (status: string): string =>
   status
     .split('\n')

@@ -69,10 +69,7 @@ export function machineMemory(): number {
   return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
 }
 
-/**
- * Default of `MAX_PIXELS` for people who trust each other: the largest image can use the memory of
- * this machine.
- */
+/** Default of `MAX_PIXELS` with `ACCESS=private`: an image can use the memory of the machine. */
 const PRIVATE_PIXELS = Math.min(
   Math.max(Math.floor(machineMemory() / MEMORY_PER_PIXEL), 50_000_000),
   MAX_DIMENSION ** 2,
@@ -164,10 +161,7 @@ const schema = settings
 /** The validated, frozen settings. */
 export type Config = Readonly<
   z.output<typeof schema> & {
-    /**
-     * Maximum width and height of a raster image and of its result, in pixels. No setting changes
-     * it.
-     */
+    /** Maximum width and height of raster images and results, in pixels. No setting changes it. */
     maxSide: number;
     /**
      * Maximum width and height at which an SVG or a page of a PDF is rendered, in pixels. No
@@ -214,18 +208,12 @@ export function listWithoutEffect({ IMAGINARY_PATH, IMAGINARY_KEY }: Config): st
   return isUnused ? ['IMAGINARY_KEY has no effect: IMAGINARY_PATH is not set'] : [];
 }
 
-/**
- * Minimum length of the names of settings that other names are compared with: PORT and PATH have
- * many neighbours.
- */
+/** Minimum length of names that others are compared with: PORT and PATH have many neighbours. */
 const MIN_NAME_LENGTH = 6;
 /** Names that Kubernetes and Docker set for each service, such as IMAGEMILL_API_PORT. */
 const SERVICE_NAME = /_(?:SERVICE|PORT)(?:_|$)/;
 
-/**
- * Returns a warning for each variable with a value whose name is nearly that of a setting, such as
- * RATE_LIMIT.
- */
+/** Returns a warning for each set variable with nearly the name of a setting: RATE_LIMIT. */
 export function listMisspelled(environment: Readonly<Record<string, string | undefined>>): string[] {
   const names = Object.keys(settings.shape);
   const unknown = Object.keys(environment).filter((name) => environment[name] && !names.includes(name));
@@ -245,10 +233,7 @@ function isNear(name: string, setting: string): boolean {
   return setting.length >= MIN_NAME_LENGTH && editDistance(name, setting) <= (setting.length < 10 ? 1 : 2);
 }
 
-/**
- * Returns the number of characters to insert, remove or replace in one text to get the other
- * (Levenshtein distance).
- */
+/** Returns how many characters to insert, remove or replace for another text (Levenshtein). */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (const character of one) {

@@ -49,10 +49,7 @@ export interface ExampleValues {
 
 type Example<P> = (values: ExampleValues) => P;
 
-/**
- * What programs can read of an error, besides its message. Amounts have the unit of the message;
- * times are in ms.
- */
+/** What programs can read of an error: amounts with the unit of the message, and times in ms. */
 export interface ErrorDetails {
   /** The field or query parameter to change. */
   readonly field?: string | undefined;
@@ -113,10 +110,7 @@ const fixed = (status: number, scope: ErrorScope, text: string): ErrorRow<[]> =>
 const fixedFile = (status: number, message: (file: string) => string): ErrorRow<[file: string]> =>
   file(status)(message, () => []);
 
-/**
- * Defines an error of a service that is overloaded or unavailable. `wait` is the value of
- * `Retry-After`, in seconds.
- */
+/** Defines an error of a busy or unavailable service. `wait`: `Retry-After`, in seconds. */
 const unavailable = (scope: ErrorScope, text: string, wait: number): ErrorRow<[]> => ({
   ...fixed(503, scope, `${text} Try again shortly.`),
   retryAfter: () => wait,

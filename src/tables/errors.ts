@@ -8,10 +8,7 @@ import { ERRORS, type ErrorCode, type ErrorDetails, type MessageArgs } from './e
 
 export type { ErrorCode };
 
-/**
- * A time limit in milliseconds, and the setting that changes it. Without a setting, the limit is
- * fixed.
- */
+/** A time limit in ms, and the setting that changes it. Without a setting, it is fixed. */
 export type TimeLimit = MessageArgs<'CONVERSION_TIMEOUT'>[1];
 
 /** A file of a batch. */
@@ -94,10 +91,7 @@ export function serviceErrorFrom<C extends ErrorCode>(
   return new ServiceError(code, args, cause);
 }
 
-/**
- * Returns whether an error concerns one file only. A batch with `on_error=skip` continues without
- * the file.
- */
+/** Returns whether an error concerns one file only, which `on_error=skip` leaves out. */
 export function isFileError(error: unknown): error is ServiceError {
   return error instanceof ServiceError && ERRORS[error.code].scope === 'file';
 }
@@ -141,10 +135,7 @@ export function isDiskFull(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
-/**
- * The result of a conversion would be one that its caller has; see `ConversionInput`. No tool was
- * run.
- */
+/** A result would be one that its caller has; see `ConversionInput`. No tool was run. */
 export class KnownResultError extends Error {
   override readonly name = 'KnownResultError';
   /** See `conversionKey`. */

@@ -7,26 +7,17 @@
  * Maximum width and height in pixels that can be asked for, and of a drawing or page of a service.
  */
 export const MAX_DIMENSION = 16_384;
-/**
- * Maximum width and height in pixels of raster images and of results. The policy in `assets/` has
- * the same limit.
- */
+/** Maximum width and height in pixels of raster images and results, as in the policy. */
 export const MAX_SIDE = 65_535;
 /** Maximum size of the file of a watermark, and of its image. */
 export const MAX_WATERMARK = { bytes: 10 * 1024 ** 2, pixels: 25_000_000 } as const;
 
-/**
- * Pixels per inch of a page of a PDF. By default twice its points, as on a screen with two pixels
- * per point.
- */
+/** Pixels per inch of a page of a PDF: two pixels per point by default, as on a dense screen. */
 export const DPI = { min: 36, max: 600, default: 144 } as const;
 
 /** All input types, in the order of documents and messages. */
 export const INPUT_TYPES = ['png', 'jpg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'] as const;
-/**
- * All output types, in the order of documents and messages. Each is also the extension of its
- * files.
- */
+/** All output types, in the order of documents and messages: the extensions of their files. */
 export const OUTPUT_TYPES = ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'] as const;
 
 /** Types that an instance reads only when `EXTRA_INPUTS` lists them. */
@@ -54,10 +45,7 @@ export interface InputFormat {
   readonly mediaType: string;
   /** Names in `GET /formats`. */
   readonly names: readonly string[];
-  /**
-   * Canonical name of ImageMagick's coder; undefined for types that another program decodes: SVG,
-   * PDF and JPEG XL.
-   */
+  /** Name of ImageMagick's coder; undefined for what others decode: SVG, PDF and JPEG XL. */
   readonly coder: string | undefined;
   /** Whether a file can be animated. */
   readonly animation: boolean;
@@ -65,10 +53,7 @@ export interface InputFormat {
   readonly pages?: true;
   /** Whether no file can be transparent. */
   readonly opaque?: true;
-  /**
-   * Whether only EXIF contains the orientation. Other formats have a separate field, or no
-   * orientation.
-   */
+  /** Whether only EXIF has the orientation. Others have a field for it, or no orientation. */
   readonly exifOrientation: boolean;
   /** Whether the header reliably states the size of the decoded image. */
   readonly trustedSize?: true;
@@ -97,15 +82,9 @@ export interface OutputFormat {
   readonly compressed: boolean;
   /** First bytes of every file of this format. `undefined` matches any byte. */
   readonly signature: readonly (number | undefined)[];
-  /**
-   * Last bytes of every file of this format, if they are always the same. A PNG can have other data
-   * behind its end.
-   */
+  /** Last bytes of every file, if they are the same. A PNG can have other data behind its end. */
   readonly ending?: readonly (number | undefined)[];
-  /**
-   * Transparency: `full`, `binary` (each pixel is opaque or transparent), or `none` (flattened onto
-   * the background).
-   */
+  /** Transparency: `full`, `binary` (opaque or transparent), or `none` (on the background). */
   readonly alpha: 'full' | 'binary' | 'none';
   /**
    * Whether a given background replaces transparency although a file can have it, and white is that
@@ -142,10 +121,7 @@ export interface OutputFormat {
    * with libaom 3.6, jxl 4.4 with libjxl 0.7, tiff 4.01, which has a fifth channel for CMYK.
    */
   readonly maxBytesPerPixel: number;
-  /**
-   * Maximum width and height in pixels that the header can express, if that is less than the
-   * service allows.
-   */
+  /** Maximum width and height that the header can express, if less than the service allows. */
   readonly maxDimension?: number;
 }
 
@@ -327,19 +303,13 @@ export const COMBINED_TYPES: readonly OutputType[] = ALL_OUTPUT_TYPES.filter(
   (type) => OUTPUTS[type].pages || OUTPUTS[type].animation,
 );
 
-/**
- * Returns whether images become the frames of an animation of this format, which have one size, not
- * pages.
- */
+/** Returns whether images become frames of one size in this format, instead of pages. */
 export const combinesFrames = (type: OutputType): boolean => !OUTPUTS[type].pages;
 
 /** Time of each frame of such an animation in ms. Browsers show a shorter one for 100 ms. */
 export const FRAME_DELAY_MS = { min: 20, max: 600_000, default: 500 } as const;
 
-/**
- * Output types by the values of the format field, which are accepted in any case. These are in
- * lower case.
- */
+/** Output types by the values of the format field, in lower case; any case is accepted. */
 export const OUTPUT_NAMES: ReadonlyMap<string, OutputType> = new Map<string, OutputType>([
   ...ALL_OUTPUT_TYPES.map((type) => [type, type] as const),
   ['jpeg', 'jpg'],
@@ -356,10 +326,7 @@ export function listOutputs(word: 'and' | 'or', has: (type: OutputType) => boole
 export const listLabels = (types: readonly InputType[]): string =>
   types.map((type) => INPUTS[type].label).join(', ');
 
-/**
- * Returns the end of a message about a format that is not enabled; empty if `EXTRA_OUTPUTS` cannot
- * enable it.
- */
+/** Returns the end of a message about a disabled format; empty without `EXTRA_OUTPUTS` for it. */
 export function explainDisabled(name: string): string {
   const type = OUTPUT_NAMES.get(name.toLowerCase());
   return EXTRA_OUTPUT_TYPES.some((extra) => extra === type) ? `: EXTRA_OUTPUTS does not enable ${type}` : '';

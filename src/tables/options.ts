@@ -164,10 +164,7 @@ interface OptionRow {
    * generated clients would send it in addition to the other field.
    */
   readonly hasOtherField?: true;
-  /**
-   * Sentences for the API reference in Markdown, without the default. They can depend on the
-   * enabled output formats.
-   */
+  /** Markdown for the API reference, without the default. Can depend on the enabled formats. */
   readonly description: string | ((outputs: readonly OutputType[]) => string);
   readonly examples?: readonly (string | number)[];
   readonly flag: FlagRow;
@@ -622,10 +619,7 @@ export function describeFlag(name: OptionName): [flags: string, help: string] {
   return [flags.filter(Boolean).join(', '), `${flag.help}${isStated ? ` (default: ${fallback})` : ''}`];
 }
 
-/**
- * Returns whether an option has another value than its default. Unknown names count if they have a
- * value.
- */
+/** Returns whether an option has another value than its default, or, if unknown, any value. */
 export const isOptionSet = (name: string, value: unknown): boolean =>
   value !== undefined && value !== (OPTIONS as Readonly<Record<string, OptionRow>>)[name]?.default;
 

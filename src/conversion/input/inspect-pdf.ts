@@ -11,10 +11,7 @@ import { type ConvertOptions, INPUT_FILE } from '../plan/types.ts';
 
 type Pages = Required<Pick<ImageFacts, 'pages' | 'pageCount'>>;
 
-/**
- * Number of pages whose sizes one command prints. Each takes 60 bytes, and at most 64 KiB of the
- * output are kept.
- */
+/** Pages whose sizes one command prints, in 60 bytes each: at most 64 KiB of output are kept. */
 const PAGES_PER_COMMAND = 500;
 /**
  * Limit of the processor time of a command, in s. All clients share the few inspections that can
@@ -78,10 +75,7 @@ export async function inspectPdf(
   return { pages, pageCount };
 }
 
-/**
- * The lines about pages. The lines before them quote the file, which can imitate them. So the last
- * match counts.
- */
+/** The lines about pages. Those before can imitate them, so the last match counts. */
 const PAGES = /.*^Pages:\s+(\d+)$(.*)/ms;
 const PAGE = /^Page\s+(\d+) size:\s+(\S+) x (\S+) pts.*\nPage\s+\d+ rot:\s+(\d+)$/gm;
 

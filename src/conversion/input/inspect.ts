@@ -80,10 +80,7 @@ export function ownInput(source: ConversionInput, maxBytes: number): OwnedInput 
   };
 }
 
-/**
- * Returns the path outside of its folder to which an input is moved that a tool reads on standard
- * input.
- */
+/** Returns the path beside its folder to which a file is moved for a tool with standard input. */
 export const movedInput = (folder: string): string => `${folder}.${INPUT_FILE}`;
 
 /**
@@ -208,10 +205,7 @@ export async function inspectInput(
   return storeProfile(folder, image, inspection?.tools.magick);
 }
 
-/**
- * Reads the kinds of what the metadata gives away, if there is any. The directory of a TIFF has
- * texts without any.
- */
+/** Reads what kinds of metadata give something away. A TIFF has texts without any metadata. */
 const revealedIn = async (path: string, { type, metadata = [] }: ImageInfo): Promise<RevealedKind[]> =>
   metadata.length === 0 && type !== 'tiff' ? [] : readRevealedKinds(path, type);
 

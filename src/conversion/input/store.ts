@@ -46,10 +46,7 @@ export async function storeInput<T extends FileType>(
   const file = await files.open(path, 'wx', 0o600);
   const hash = createHash('sha256');
   let head: Buffer = Buffer.alloc(0);
-  /**
-   * Bytes with which the type is detected next. Doubles, so that small chunks do not each repeat
-   * the detection.
-   */
+  /** Bytes with which the type is detected next. Doubles, to detect it rarely for small chunks. */
   let enough = DETECTION_BYTES;
   let length = 0;
   let type: T | undefined;

@@ -123,26 +123,17 @@ export function admitTogether(
 const countedPages = (extent: Extent): readonly Partial<Size>[] =>
   extent.image.type === 'pdf' ? renderedPages(extent) : (extent.image.pages ?? []);
 
-/**
- * Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything
- * else.
- */
+/** Returns the pixels of all frames or pages. Each frame is expanded to the canvas first. */
 function totalPixels(extent: Extent): number {
   const { width = 0, height = 0, animation } = extent.image;
   return animation ? width * height * animation.delaysMs.length : countPixels(countedPages(extent));
 }
 
-/**
- * Bytes per pixel of an image that is stored to be encoded again: up to five channels (CMYK and
- * alpha) of 8 bits.
- */
+/** Bytes per pixel of an image that is stored to be encoded again: CMYK and alpha, 8 bits each. */
 const KEPT_BYTES_PER_PIXEL = 5;
 const PPM_BYTES_PER_PIXEL = 3;
 const PNG_BYTES_PER_PIXEL = OUTPUTS.png.maxBytesPerPixel;
-/**
- * Maximum bytes of an icon: uncompressed images of 256, 48, 32 and 16 pixels per side, and their
- * masks.
- */
+/** Maximum bytes of an icon: uncompressed images of 256, 48, 32 and 16 pixels, and their masks. */
 const ICON_BYTES = 300_000;
 /** Bytes of a watermark, its copy, and a decoded one with 8 bits per channel. */
 const WATERMARK_BYTES = 2 * MAX_WATERMARK.bytes + MAX_WATERMARK.pixels * PNG_BYTES_PER_PIXEL;
@@ -198,10 +189,7 @@ function estimateCompared(job: ConversionJob, pixels: number): number {
   return shown * (2 * COMPARED_BYTES_PER_PIXEL + PNG_BYTES_PER_PIXEL + KEPT_BYTES_PER_PIXEL);
 }
 
-/**
- * Bytes of metadata, besides a multiple of the input, that tools may unpack and copy to
- * intermediate files.
- */
+/** Bytes of metadata that tools may unpack and copy, besides a multiple of the input. */
 const MAX_METADATA_BYTES = 16 * 1024 ** 2;
 
 /** Disk space of a conversion, in bytes. */
@@ -229,10 +217,7 @@ export function sumDiskBytes(jobs: readonly ConversionJob[], inputBytes: number,
   return { reserved, folder };
 }
 
-/**
- * Returns the size of the raster image. For a PDF of an SVG, which has no pixels, it is the size of
- * a PNG.
- */
+/** Returns the size of the raster image; for a PDF of an SVG, which has none, that of a PNG. */
 function rasterSize(job: ConversionJob): Size {
   const { options } = job;
   return peakRasterSize(options.format === 'pdf' ? { ...job, options: { ...options, format: 'png' } } : job);
@@ -244,10 +229,7 @@ function decodedPixels(job: ConversionJob): number {
   return countPixels([rasterSize(job)]) * frames || countPixels(countedPages(job));
 }
 
-/**
- * Returns the pixels of the result, upright or rotated, whichever is more: not every header states
- * the orientation.
- */
+/** Returns the most pixels of the result, upright or turned: not every header states which. */
 function resultPixels(job: ConversionJob): number {
   const { image, fittings } = job;
   const { width = 0, height = 0 } = image;

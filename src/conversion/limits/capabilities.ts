@@ -64,10 +64,7 @@ const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
  */
 const STATES_DEEP_ALPHA_SINCE = '0.8';
 
-/**
- * Oldest version of librsvg with which the features were tried that `images/svg/features.ts` calls
- * new.
- */
+/** Oldest version of librsvg with which the features that `features.ts` calls new were tried. */
 const DRAWS_NEW_FEATURES_SINCE = '2.60';
 
 /** Returns the properties of the tools that plans depend on. */
@@ -179,10 +176,7 @@ function missingCoder(magick: Magick, verb: 'read' | 'write', coder: string): Pr
 /** The formats that the operator enables. `all` means all that work on this machine. */
 export type ExtraSettings = Pick<Config, 'EXTRA_INPUTS' | 'EXTRA_OUTPUTS'>;
 
-/**
- * Returns the extra types that the settings enable, including types that do not work on this
- * machine.
- */
+/** Returns the extra types that the settings enable, whether or not they work here. */
 function extraTypes({ EXTRA_INPUTS, EXTRA_OUTPUTS }: ExtraSettings) {
   return {
     inputs: EXTRA_INPUTS === 'all' ? EXTRA_INPUT_TYPES : EXTRA_INPUTS,

@@ -13,10 +13,7 @@ type HealthWorkspaces = Pick<Workspaces, 'use' | 'hasSpace'>;
 
 /** Time after which a result is out of date, in milliseconds. */
 const CACHE_TTL_MS = 10_000;
-/**
- * Time after which a failure is out of date, in milliseconds. It is short, so that recovery shows
- * at once.
- */
+/** Time after which a failure is out of date, in ms. Short, so that recovery shows at once. */
 const FAILURE_TTL_MS = 1_000;
 
 /**

@@ -3,10 +3,7 @@
 import type { RunningConversion } from '../context.ts';
 import type { ConversionJob, Measured, PlannedJob } from '../plan/types.ts';
 
-/**
- * Something that no header states and on which the plan of a result can depend, and how tools find
- * it out.
- */
+/** Something that a plan can depend on and no header states, and how tools find it out. */
 export interface Measurement<T> {
   /**
    * Whether an error is that of one result, which can be skipped. Then the image can be repaired

@@ -177,10 +177,7 @@ function checkedSize(path: string, { signature, ending = [] }: OutputFormat): nu
 
 /** Line that a plan makes ImageMagick print for an image with transparency. */
 const TRANSPARENT = /^opaque: false/im;
-/**
- * Line that a plan makes ImageMagick print for an image with partial transparency: a number above
- * 0.
- */
+/** Line about partial transparency that a plan makes ImageMagick print: a number above 0. */
 const HALF_TRANSPARENT = /^half transparent: (?!0(?:\.0*)?$)\d/im;
 
 /**
@@ -244,10 +241,7 @@ export async function inspectResult(path: string, format: OutputType): Promise<I
   return type && inspect(path, type);
 }
 
-/**
- * Returns whether the result has all metadata that it should keep. Its plan states whether it has
- * the copyright.
- */
+/** Returns whether a result has all metadata. Its plan states whether it has the copyright. */
 export function keptMetadata(
   { metadata = [] }: ImageInfo,
   result: ImageInfo | undefined,

@@ -19,10 +19,7 @@ import type { ConversionInput } from '../context.ts';
 /** File that an error is about. */
 type ErrorSubject = Pick<ConversionInput, 'type' | 'label'>;
 
-/**
- * ImageMagick's message that its policy forbids an operation. The name of a colour profile is too
- * short to imitate it.
- */
+/** Message that the policy forbids an operation. A name of a profile is too short to imitate it. */
 const DENIED = /^attempt to perform an operation not allowed by the security policy .* @ error\//;
 
 /** Limit that a message reports as exceeded. */
@@ -82,10 +79,7 @@ function exceededLimit(tool: ToolName, { stderr, signal }: CommandError): Limit 
   return found?.[0] as Limit | undefined;
 }
 
-/**
- * How a tool exits after exceeding RLIMIT_FSIZE: killed by SIGXFSZ, or ImageMagick with the number
- * of that signal.
- */
+/** How a tool exits at RLIMIT_FSIZE: by SIGXFSZ, or ImageMagick with the number of that signal. */
 const isFileTooLarge = (tool: ToolName, { signal, exitCode }: CommandError): boolean =>
   signal === 'SIGXFSZ' || (tool === 'magick' && exitCode === 25);
 

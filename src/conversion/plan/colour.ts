@@ -87,10 +87,7 @@ function isExactTransform({ image, fittings }: ConversionJob): boolean {
 const countPixels = (fittings: ConversionJob['fittings']): number =>
   fittings.reduce((sum, { resized }) => sum + resized.width * resized.height, 0);
 
-/**
- * Minimum number of pixels for which tables are faster than a profile: they take 20 ms before the
- * first pixel.
- */
+/** Minimum pixels for tables instead of a profile: they take 20 ms before the first pixel. */
 const MIN_TABLE_PIXELS = 100_000;
 
 /**
@@ -203,10 +200,7 @@ export const explainFlattening: Sentence = (job) =>
     ? `transparent parts get the colour ${job.options.background ?? '#ffffff'}`
     : undefined;
 
-/**
- * Prints whether each frame is opaque. For a list, ImageMagick would print it of the first frame
- * only.
- */
+/** Prints whether each frame is opaque. For a list, ImageMagick prints only that of the first. */
 function printOpaque(job: ConversionJob): string[] {
   const print = ['-print', OPAQUE];
   const count = job.frameCount;
@@ -215,10 +209,7 @@ function printOpaque(job: ConversionJob): string[] {
   return frames.flatMap((at) => ['(', '-clone', at, ...print, '+delete', ')']);
 }
 
-/**
- * Number of frames that are measured together. Their copies are in memory, and the number of
- * arguments is limited.
- */
+/** Frames that are measured together: their copies take memory, and arguments are limited. */
 const FRAMES_PER_MEASUREMENT = 8;
 
 /**

@@ -21,10 +21,7 @@ import { SCALED_FILE, words } from './step.ts';
 import { gifDelays, leftOutFrames } from './timing.ts';
 import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES, type Sentence } from './types.ts';
 
-/**
- * Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged
- * frame of a WebP.
- */
+/** Prints how many frames were read: version 7 stops silently at a damaged one of a WebP. */
 const FRAMES_READ = 'frames: %n\\n';
 
 /** Reads the input. Always names the coder, so that ImageMagick never detects the type itself. */
@@ -74,10 +71,7 @@ function explainFrames(job: ConversionJob, frames: number): string {
   return `${frames - leftOut} of ${frames} frames, because a GIF shows each for at least 20 ms`;
 }
 
-/**
- * Reads an area of a JPEG 2000. Without it, ImageMagick reads from the origin of the grid, and cuts
- * the image off.
- */
+/** Reads an area of a JPEG 2000. Otherwise, ImageMagick cuts it off from the grid's origin. */
 function decodeArea(file: string, area: Area): string[] {
   return ['-extract', formatGeometry(area, area), file, '+extract'];
 }
@@ -94,10 +88,7 @@ function decodeRasterized(job: ConversionJob, rasterized: readonly string[]): st
   return [...frames, '-loop', String(loopCount)];
 }
 
-/**
- * Reads adjacent pages that need the same corrections together, and corrects them before the next
- * group is read.
- */
+/** Reads adjacent pages with the same corrections together, and corrects them before the next. */
 function decodePages(pages: readonly Page[], repairsFor: (page: Page, at: number) => string[]): string[] {
   const groups: { numbers: number[]; repairs: readonly string[] }[] = [];
   for (const [at, page] of pages.entries()) {
@@ -162,10 +153,7 @@ function repairPage(page: Page, turn: Orientation): string[] {
   return [...repairs, ...autoOrient(combineOrientations(orientation, turn))];
 }
 
-/**
- * Arguments that undo the part of an orientation that libtiff has applied, in
- * TIFFReadRGBAImageOriented.
- */
+/** Arguments that undo what libtiff has applied of an orientation (TIFFReadRGBAImageOriented). */
 const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>> = {
   2: ['-flop'],
   3: ['-rotate', '180'],
@@ -213,10 +201,7 @@ function disposePrevious({ image: { animation }, options }: ConversionJob): stri
   return uncovers && options.format === 'gif' ? ['-set', 'dispose', 'Previous'] : [];
 }
 
-/**
- * Crops the first frame of a WebP to its area, because ImageMagick reads it with an opaque canvas
- * around it.
- */
+/** Crops the first frame of a WebP to its area: ImageMagick reads it with an opaque canvas. */
 function cropFirstFrame(area: Area | undefined): string[] {
   if (!area) return [];
   const crop = ['-crop', formatGeometry(area, area)];
@@ -271,10 +256,7 @@ export function repairColours(job: ConversionJob): string[] {
   return isOpaqueStill(job) ? ['-alpha', 'off'] : [];
 }
 
-/**
- * Replaces the missing part of a truncated PNG, which was filled with zeros, as browsers do: by
- * transparent rows.
- */
+/** Makes the missing rows of a truncated PNG, which are zeros, transparent, as browsers do. */
 export function hideMissingPart({ image }: ConversionJob): string[] {
   const { width = 0, height = 0, shownRows } = image;
   if (!shownRows || shownRows >= height) return [];

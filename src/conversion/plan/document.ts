@@ -28,10 +28,7 @@ export function planDocument(job: ConversionJob): DocumentPlan | undefined {
 const fileOf = (at: number, what: 'jpg' | 'png' | 'g4' | 'alpha.png'): string =>
   `sheet${SUFFIX}-${at}.${what}`;
 
-/**
- * Returns the pages of a PDF that has pictures. An empty list for another format, and for a PDF of
- * vectors.
- */
+/** Returns the pages of a PDF that has pictures; none for other formats or a PDF of vectors. */
 export function documentPages(job: ConversionJob): DocumentPage[] {
   const { image, options, frameCount, isEmbedded } = job;
   if (options.format !== 'pdf' || (image.type === 'svg' && staysVector(options))) return [];
@@ -77,10 +74,7 @@ function resolutionOf(job: ConversionJob, at: number): Scale | undefined {
  */
 const STATING_ALPHA: readonly InputType[] = ['png', 'bmp', 'tiff'];
 
-/**
- * Returns whether a PDF has soft masks: unless a `background` replaces transparency, or no picture
- * can have any.
- */
+/** Returns whether pages can need soft masks: not on a `background`, or if all are opaque. */
 function mayBeTransparent(job: ConversionJob): boolean {
   const { image, options, pages } = job;
   const { type, pixels, shownRows } = image;
@@ -107,10 +101,7 @@ const SAMPLE_SIDE = 128;
 
 /** Most colours of a palette. */
 const MAX_COLOURS = 256;
-/**
- * Most greys that are few. Photos in greys have up to 256, too, and are five times as large without
- * loss.
- */
+/** Most greys that are few. Grey photos have up to 256, and are five times as large lossless. */
 const MAX_GREYS = 16;
 
 /**

@@ -134,10 +134,7 @@ const changesLittle = ({ image: { animation }, options, keepsAllFrames }: Conver
  */
 export const readUndithered = (job: ConversionJob): string[] => (changesLittle(job) ? ['+dither'] : []);
 
-/**
- * Maximum number of whole frames on which the palette of an animation depends, besides what changes
- * in the others.
- */
+/** Maximum whole frames on which the palette of an animation depends, besides the changes. */
 const SAMPLED_FRAMES = 4;
 
 /**
@@ -200,10 +197,7 @@ function usedBits({ image, tools }: ConversionJob): string {
   return `%[fx:${IS_DEEP}${isOpaque}?16:8]`;
 }
 
-/**
- * Writes 16 bits if a deep image has transparency: otherwise, the bits that the colours need would
- * count.
- */
+/** Writes 16 bits if a deep image has transparency. Otherwise, the bits of its colours count. */
 const alphaBits = ({ image }: ConversionJob): string[] =>
   image.deep && image.pixels?.alpha
     ? ['-set', 'option:png:bit-depth', `%[fx:minima.a<1||${IS_DEEP}?16:8]`]
@@ -277,10 +271,7 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
   },
 };
 
-/**
- * Returns the arguments of the program that encodes the PNG of ImageMagick, or transcodes the
- * input.
- */
+/** Returns the arguments of the program that encodes the PNG, or transcodes the input. */
 export function encoderArguments(job: ConversionJob): string[] {
   const args = EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? [];
   return [...args, ...copyrightArguments(job), job.isTranscoded ? INPUT_FILE : FILE_TO_ENCODE, job.output];
@@ -300,10 +291,7 @@ function copyrightArguments({ image: { copyright }, options }: ConversionJob): s
   return COPYRIGHT_FILES.flatMap(([kind, name]) => (blocks[kind] ? [`--${kind}`, name] : []));
 }
 
-/**
- * Returns the arguments of cwebp, which keeps the colours of invisible pixels, the profile and the
- * metadata.
- */
+/** Returns the arguments of cwebp, which keeps invisible colours, the profile and the metadata. */
 export const exactWebpArguments = ({ output }: ConversionJob): string[] =>
   words(
     `-quiet -lossless -exact -q ${LOSSLESS_EFFORT} -m ${WEBP_METHOD} -metadata all ${FILE_TO_ENCODE} -o ${output}`,
@@ -367,10 +355,7 @@ function encodePages(job: ConversionJob): string[] {
   });
 }
 
-/**
- * Returns the arguments with `-write` before the last one, a file, so that further operators can
- * follow.
- */
+/** Returns the arguments with `-write` before the last, a file, so that operators can follow. */
 export const writeNow = (args: readonly string[]): string[] => args.toSpliced(-1, 0, '-write');
 
 function encodePage(job: ConversionJob, page: DocumentPage, at: number): string[] {
@@ -493,10 +478,7 @@ function valueAt({ qualities, values }: QualityTable, quality: number): number {
   return lowValue + ((quality - low) / (high - low)) * (highValue - lowValue);
 }
 
-/**
- * From this quality on, a JPEG has colour in full resolution, as ImageMagick's PDF and libvips have
- * it.
- */
+/** Quality from which a JPEG has full colour resolution, as in ImageMagick's PDF and libvips. */
 const FULL_COLOUR_QUALITY = 90;
 
 /**

@@ -78,10 +78,7 @@ export const planAnew = (job: ConversionJob, image: ImageInfo): PlannedJob =>
 /** Plans to decode the image of a job to PNG, if ImageMagick cannot read it. */
 export const planDecoding = (job: ConversionJob): Step[] => (job.decoder ? planSteps(job.decoder, job) : []);
 
-/**
- * Plans the stages before the resize, with colours that can be compared, and then what these
- * arguments do.
- */
+/** Plans the stages before the resize, with comparable colours, and then these arguments. */
 export function planBeforeResize(job: ConversionJob, args: readonly string[]): Step[] {
   const stages: Stage[] = [...STAGES.slice(0, DECODED_STAGES).map(([stage]) => stage), colours.cmykToSrgb];
   const rendering = job.programs.slice(0, job.programs.indexOf('magick'));
@@ -118,10 +115,7 @@ export function planTrial(compared: ConversionJob, quality: number): Step[] {
   }));
 }
 
-/**
- * Plans to decode a PNG that pngquant has written, and what it has read, so that they can be
- * compared.
- */
+/** Plans to decode what pngquant has read and written, so that they can be compared. */
 export const planPaletteComparison = ({ output }: ConversionJob): Step => ({
   tool: 'magick',
   args: [
@@ -187,10 +181,7 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
 
 type Stage = (job: ConversionJob) => readonly string[];
 
-/**
- * Stages in the order in which ImageMagick runs them: a pure function from a job to arguments, and
- * what they do.
- */
+/** Stages in ImageMagick's order: a pure function from a job to arguments, and what it does. */
 const STAGES: readonly (readonly [Stage, Sentence?])[] = [
   [limitThreads],
   [resizing.shrinkOnLoad, resizing.explainShrinking],
@@ -256,10 +247,7 @@ function limitThreads(): string[] {
   return ['-limit', 'thread', THREADS];
 }
 
-/**
- * Decodes a JPEG that a PDF will contain, at an eighth of its size, to find out whether it is
- * damaged.
- */
+/** Decodes a JPEG for a PDF at an eighth of its size, to find out whether it is damaged. */
 const decodeOnly = (): string[] => [
   ...limitThreads(),
   ...words(
@@ -306,10 +294,7 @@ interface Together {
   readonly parts: readonly (readonly string[])[];
 }
 
-/**
- * Returns whether one command of ImageMagick can write all results. Each drawing of an SVG has its
- * own size.
- */
+/** Returns whether one command can write all results. Each drawing of an SVG has its own size. */
 export function canShare(jobs: readonly ConversionJob[]): boolean {
   const isAlone = ({ image, isTranscoded, isEmbedded }: ConversionJob): boolean =>
     image.type === 'svg' || isTranscoded || isEmbedded;
@@ -346,10 +331,7 @@ export function planTogether(branches: readonly Branch[]): Together {
   return { decoding, parts: [['-respect-parentheses'], ...planBranches(branches, 0)] };
 }
 
-/**
- * Returns the arguments of the stages from `start` on. The last argument is the file of the last
- * result.
- */
+/** Returns the arguments of the stages from `start` on. The last one is the last result's file. */
 function planBranches(branches: readonly Branch[], start: number): Together['parts'] {
   const [{ stages: first }] = branches as [Branch];
   const count = first.length;

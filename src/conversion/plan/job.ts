@@ -160,19 +160,13 @@ function programsFor(type: InputType, options: DrawingOptions, chosen?: ToolName
 const isDrawing = (options: DrawingOptions): boolean =>
   options.format === 'png' && options.fit !== 'contain' && honours('drawing', options);
 
-/**
- * Returns the external program that decodes files of this type; undefined if ImageMagick reads them
- * itself.
- */
+/** Returns the program that decodes files of this type; undefined for ImageMagick itself. */
 function externalDecoder(type: InputType, magick: 6 | 7): ToolName | undefined {
   if (isHeif(type)) return MAGICK_FEATURES[magick].heif === 'heif' ? 'heif' : undefined;
   return INPUTS[type].decoder;
 }
 
-/**
- * Returns the coder with which ImageMagick reads files of this type; undefined if another program
- * decodes them.
- */
+/** Returns the coder of ImageMagick that reads this type; undefined if another program does. */
 export function magickDecoder(type: InputType, magick: 6 | 7): string | undefined {
   return externalDecoder(type, magick) ? undefined : INPUTS[type].coder;
 }

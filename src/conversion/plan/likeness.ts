@@ -48,10 +48,7 @@ export function isLikeSource({ image, options, turnedSizes: [size], fittings: [f
   return isSameFormat && isSame;
 }
 
-/**
- * Maximum number of encodings of one image, with those of strips; and of one in another format
- * than a first result.
- */
+/** Maximum encodings of an image, with those of strips; and of one in a further format. */
 const MAX_ENCODINGS = { first: 5, rival: 2 };
 /** Maximum number of results of one image that are compared. */
 export const MAX_TRIALS = MAX_ENCODINGS.first - 1;
@@ -74,10 +71,7 @@ export function countTrials(job: ConversionJob, isLimited: boolean): number {
 /** Quality with which a search starts: the median of photos. */
 const FIRST_QUALITY = 75;
 
-/**
- * Returns the highest quality of a search: a JPEG does not look better with a higher quality than
- * it has.
- */
+/** Returns the highest quality of a search. A JPEG does not look better than with its own. */
 export const highestQuality = (job: ConversionJob): number =>
   isLikeSource(job) ? Math.min(AUTO_QUALITY.max, job.image.jpegQuality ?? 100) : AUTO_QUALITY.max;
 

@@ -69,10 +69,7 @@ export function renderSmaller(
   return exceeded.length > 0 ? { tool: 'rsvg', ...renderOnCanvas(job, exceeded) } : undefined;
 }
 
-/**
- * Plans to render an SVG to PDF. No side is rounded. One pixel is one point, unless the page would
- * be too large.
- */
+/** Plans to render an SVG to PDF, unrounded. A pixel is a point, unless the page is too large. */
 export function renderPdf(job: ConversionJob): Rendering {
   const { image, options, output } = job;
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
@@ -96,10 +93,7 @@ function pageArguments(job: ConversionJob): string[] {
   return ['-a', ...sides(side)];
 }
 
-/**
- * Plans a command that reads the SVG on standard input, so that the SVG has no folder to load other
- * files from.
- */
+/** Plans to read the SVG on standard input, so that it has no folder to load files from. */
 function render(image: ImageInfo, args: readonly string[], output: string): Rendering {
   // Drawings have large areas of one colour, which level 1 packs as fast as it copies them.
   const deflateLevel = output === RASTERIZED_FILE ? 1 : undefined;
@@ -114,10 +108,7 @@ function sizeArguments(job: ConversionJob, inside: string[]): string[] {
   return options.fit === 'fill' ? sides(drawingBox(options)) : inside; // without -a, the drawing is stretched to both sides
 }
 
-/**
- * Returns the size of the drawing, and of a page that cuts or pads it. Without a known size, there
- * is no page.
- */
+/** Returns the sizes of a drawing and of a page that cuts or pads it, if its size is known. */
 function onPage(job: ConversionJob): string[] {
   const { options, turn } = job;
   const [fitting] = job.fittings;
@@ -176,10 +167,7 @@ function sides({ width, height }: Pick<ConvertOptions, 'width' | 'height'>): str
   return [...(width ? ['-w', String(width)] : []), ...(height ? ['-h', String(height)] : [])];
 }
 
-/**
- * Returns the names of the PNG files of the pages of a PDF. All numbers have as many digits as that
- * of the last page.
- */
+/** Returns the names of the PNG files of a PDF. All numbers have the digits of the last page. */
 export function pageFiles({ image, pages }: Pick<ConversionJob, 'image' | 'pages'>): string[] {
   const digits = String(image.pageCount).length;
   return pages.map(({ index }) => `${PAGE_STEM}-${String(index + 1).padStart(digits, '0')}.png`);

@@ -44,10 +44,7 @@ export const explainShrinking: Sentence = ({ scaledDecoding, image }) =>
   scaledDecoding &&
   `decoded at ${scaledDecoding.columns.decoded} × ${scaledDecoding.rows.decoded} instead of ${image.width} × ${image.height}`;
 
-/**
- * Crops what libjpeg has decoded partly from pixels beyond the image, and repeats the last column
- * or row in its place.
- */
+/** Crops what libjpeg decoded partly from beyond the image, and repeats the last column or row. */
 export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
   if (!columns || !rows || (columns.from === columns.decoded && rows.from === rows.decoded)) return [];
@@ -106,10 +103,7 @@ function reduce(job: ConversionJob): string[] {
   return [...FILTER, '-resize', `${formatGeometry(asDecoded(job, fitting.resized))}!`];
 }
 
-/**
- * Resizes an image that was decoded at a smaller size, and cuts off what shows only repeated
- * pixels.
- */
+/** Resizes what was decoded at a smaller size, and cuts off what shows only repeated pixels. */
 function reduceDecoded({ columns, rows }: ScaledDecoding, target: Size): string[] {
   const resized = { width: columns.resized, height: rows.resized };
   const cut = isSameSize(resized, target) ? [] : crop(target);
@@ -201,10 +195,7 @@ function isUnchanged(job: ConversionJob): boolean {
   return job.trustedFitting !== undefined && isSameSize(job.trustedFitting.resized, shownSize(job));
 }
 
-/**
- * Returns the size after `rotate` of what is shown of the first frame or page; 0 × 0 if it is not
- * known.
- */
+/** Returns the size after `rotate` of what the first frame or page shows; 0 × 0 if unknown. */
 function shownSize(job: ConversionJob): Size {
   const [size] = job.turnedSizes;
   return size ? shownArea(size, job) : { width: 0, height: 0 };

@@ -48,10 +48,7 @@ interface ScaledSide {
   readonly from: number;
   /** How often the last one of these is repeated. */
   readonly repeated: number;
-  /**
-   * Pixels to which these are resized. What exceeds the result shows only repeated pixels, and is
-   * cut off.
-   */
+  /** Pixels to which these are resized. The rest shows only repeated pixels, and is cut off. */
   readonly resized: number;
 }
 
@@ -106,10 +103,7 @@ function scaleJpeg(image: ImageInfo, target: Size): ScaledDecoding | undefined {
   return undefined;
 }
 
-/**
- * Returns how a side is decoded; undefined if too few pixels would be left, or the far edge would
- * move too much.
- */
+/** Returns how a side is decoded; undefined with too few pixels, or if its edge moves too far. */
 function scaleSide(
   side: JpegSide,
   eighths: number,
@@ -155,10 +149,7 @@ function pixelsWithin({ length, unit, even }: JpegSide, eighths: number): number
  * dB, of photos 47 and 46 dB.
  */
 const WEBP_OVERSAMPLING = [3, 2];
-/**
- * Maximum share of the pixels that dwebp writes. Reading more of them again would take the time
- * that is saved.
- */
+/** Most pixels that dwebp writes, as a share. Reading more again takes the time that is saved. */
 const MAX_WEBP_SHARE = 0.4;
 /** Minimum pixels of an image for which the start of another process pays off. */
 const MIN_WEBP_PIXELS = 1_000_000;

@@ -87,10 +87,7 @@ export const keepsAllPages = (options: Pick<ConvertOptions, 'format' | 'pages'>)
 /** Returns the ranges of the pages that are asked for by number; undefined without numbers. */
 export const numberedPages = ({ pages = 'all' }: Pick<ConvertOptions, 'pages'>) => parsePages(pages);
 
-/**
- * Returns the number of the first page that is asked for and does not exist; undefined if there is
- * none.
- */
+/** Returns the number of the first page that is asked for and missing; undefined if none is. */
 export function findMissingPage(image: ImageInfo, options: ConvertOptions): number | undefined {
   const count = countPages(image) || 1;
   const range = numberedPages(options)?.find(([, last]) => last > count);
@@ -100,10 +97,7 @@ export function findMissingPage(image: ImageInfo, options: ConvertOptions): numb
 /** Properties that state the size of an image or a page. */
 export type Stored = Pick<ImageInfo, 'width' | 'height' | 'orientation'>;
 
-/**
- * Returns the sizes of the image, or of the pages to convert, after `rotate`, as far as they are
- * known.
- */
+/** Returns the known sizes of the image, or of the pages to convert, after `rotate`. */
 export function turnSizes({ image, turn, pages, keepsAllFrames }: Selection): Size[] {
   if (pages.length > 0) return pages.flatMap((page) => turnedSize(page, turn));
   // Where a decoder reads the file itself, it rotates an image without an orientation of its own.
@@ -155,10 +149,7 @@ function parseCrop(crop: string, size: Size): Area {
 /** Maximum rounding error in pixels of a calculated side. */
 const ROUNDING_ERROR = 1e-6;
 
-/**
- * Returns the size after `rotate` of an image or page whose edge the crop exceeds; undefined if
- * there is none.
- */
+/** Returns the size after `rotate` of an image or page that the crop exceeds, if there is one. */
 export function findCropOutside(extent: Extent): Size | undefined {
   const { crop } = extent.options;
   if (crop === undefined) return undefined;
@@ -168,10 +159,7 @@ export function findCropOutside(extent: Extent): Size | undefined {
   });
 }
 
-/**
- * Returns the pages to convert. Those of a PDF have the size in pixels at the resolution of the
- * options.
- */
+/** Returns the pages to convert. Those of a PDF have a size in pixels at the resolution. */
 function selectPages(
   { type, pages = [] }: Pick<ImageInfo, 'type' | 'pages'>,
   options: ConvertOptions,
@@ -196,10 +184,7 @@ export const countPages = ({ pages, pageCount }: ImageInfo): number => pageCount
 /** Returns whether only a part of the image is fitted. */
 const cutsFirst = ({ crop, trim }: Partial<ConvertOptions>): boolean => (crop ?? trim) !== undefined;
 
-/**
- * Returns whether the image is rendered at the size of the result. The area of a `crop` is cut out
- * of a whole page.
- */
+/** Returns whether an image is rendered at its final size. A `crop` is cut out of a whole page. */
 export const isRenderedToFit = ({ image, options }: Pick<ConversionJob, 'image' | 'options'>): boolean =>
   image.type === 'svg' || (image.type === 'pdf' && !cutsFirst(options));
 
@@ -210,10 +195,7 @@ export function renderedPages(extent: Extent): readonly Partial<Size>[] {
     : extent.pages;
 }
 
-/**
- * Size in pixels at which an SVG is rendered for an icon without a requested size: that of the
- * icon's largest image.
- */
+/** Size in pixels of an SVG for an icon without a requested size: that of its largest image. */
 const ICON_SIDE = 256;
 
 /** Returns the options with the box that an SVG is fitted into. It can always be enlarged. */
@@ -302,10 +284,7 @@ export function sizesToMake({ image, options, fittings }: Extent): Size[] {
   return staysVector(options) ? [] : fittings.map(({ result }) => result);
 }
 
-/**
- * Returns whether a side of a result, or of the picture that it is cut from, is longer than its
- * format can hold.
- */
+/** Returns whether a side of a result, or of what it is cut from, is too long for its format. */
 export function exceedsFormat(extent: Extent): boolean {
   const { maxDimension = Number.POSITIVE_INFINITY } = OUTPUTS[extent.options.format];
   return sizesToMake(extent).some(({ width, height }) => Math.max(width, height) > maxDimension);
@@ -315,10 +294,7 @@ export function exceedsFormat(extent: Extent): boolean {
 type Box = Pick<ConvertOptions, 'width' | 'height' | 'scale' | 'fit' | 'enlarge'>;
 
 interface FitRule {
-  /**
-   * Returns the scale of a side, from the scale that fits this side and the one that fits the
-   * other.
-   */
+  /** Returns the scale of a side, from the scales that fit it and the other one. */
   readonly scale: (own: number, other: number) => number;
   /** Flag of an ImageMagick geometry with the same meaning. */
   readonly flag: '' | '^' | '!';

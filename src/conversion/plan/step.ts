@@ -17,10 +17,7 @@ export interface Step {
   readonly stdout?: string | undefined;
   /** Level of zlib for the PNG that the command writes for the next one. */
   readonly deflateLevel?: number | undefined;
-  /**
-   * PNG that the command renders. Its size is checked afterwards, because it was not reliably known
-   * before.
-   */
+  /** PNG that the command renders. Its size was not certain before, so it is checked. */
   readonly rendersTo?: string | undefined;
 }
 
@@ -59,10 +56,7 @@ export const OUTPUT = '{output}';
 
 /** PPM that dwebp has decoded at a smaller size. */
 export const SCALED_FILE = `scaled${SUFFIX}.ppm`;
-/**
- * Start of the names of the PNG files that pdftocairo renders. It adds the number of the page, and
- * the extension.
- */
+/** Start of the names of pdftocairo's PNG files, to which it adds a number and the extension. */
 export const PAGE_STEM = `page${SUFFIX}`;
 /** Image before encoding, stored for results that are encoded several times. */
 export const KEPT_FILE = `kept${SUFFIX}.miff`;

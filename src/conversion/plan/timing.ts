@@ -6,10 +6,7 @@ import type { ConversionJob } from './types.ts';
 
 /** Maximum delay of a GIF frame, in hundredths of a second: 16 bits. */
 const MAX_DELAY_CS = 65_535;
-/**
- * Minimum delay, in hundredths of a second. Browsers show a frame with a shorter one for ten
- * hundredths.
- */
+/** Minimum delay, in hundredths of a second. Browsers show a shorter one for ten. */
 const MIN_DELAY_CS = 2;
 /** Maximum share by which the duration of a GIF differs without a note. */
 const MAX_DIFFERENCE = 0.01;
@@ -45,10 +42,7 @@ export function toCentiseconds(delaysMs: readonly number[]): number[] {
   return delays;
 }
 
-/**
- * Returns the delays of a GIF that is made of an animation with delays in milliseconds; undefined
- * for other results.
- */
+/** Returns the delays of a GIF that is made of delays in ms; undefined for other results. */
 export function gifDelays({ image, options, keepsAllFrames }: ConversionJob): number[] | undefined {
   const isTimed = keepsAllFrames && options.format === 'gif' && image.animation?.frames !== undefined;
   return isTimed ? toCentiseconds(image.animation.delaysMs) : undefined;

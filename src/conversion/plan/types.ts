@@ -57,10 +57,7 @@ export interface Measured {
   readonly areas?: readonly (Area | undefined)[] | undefined;
   /** What `position=attention` keeps in the centre, or as near to it as the edges permit. */
   readonly point?: FocalPoint | undefined;
-  /**
-   * Number of colours in a sample of each page of a PDF; undefined for one that is not of few
-   * colours.
-   */
+  /** Number of colours in a sample of each page of a PDF; undefined if they are not few. */
   readonly sampledColours?: readonly (number | undefined)[] | undefined;
   /** Quality and bytes of a result in another format that looks the same. */
   readonly rival?: { readonly quality: number; readonly bytes: number } | undefined;
@@ -118,10 +115,7 @@ interface MagickFeatures {
    * appends invalid data.
    */
   readonly animatedWebp: boolean;
-  /**
-   * Whether the blending method of WebP frames is read. ImageMagick 6 blends every frame with those
-   * before it.
-   */
+  /** Whether the blending of WebP frames is read. Version 6 blends each with those before it. */
   readonly webpBlending: boolean;
   /**
    * Effort of lossless WebP, 0 to 100: the default of libwebp. ImageMagick 7 also rounds colours
@@ -145,10 +139,7 @@ interface MagickFeatures {
    * With Atop, 7 darkens partial alpha.
    */
   readonly colourOperator: 'Atop' | 'Src';
-  /**
-   * How pixels are dithered. With FloydSteinberg, version 7 writes three times as many colours as
-   * it should.
-   */
+  /** How pixels are dithered. With FloydSteinberg, version 7 writes three times the colours. */
   readonly dithering: 'FloydSteinberg' | 'Riemersma';
   /** Operator that gives all images of a list the same palette. */
   readonly sharedPalette: '+map' | '+remap';
@@ -234,10 +225,7 @@ export const RESTORED_FILE = 'restored.jpg';
 /** PNG that librsvg renders for ImageMagick. */
 export const RASTERIZED_FILE = 'rasterized.png';
 
-/**
- * A conversion to plan, and what its image and options determine. `createJob` derives each fact
- * once.
- */
+/** A conversion to plan, and what follows from image and options. `createJob` derives it once. */
 export interface ConversionJob {
   /** The image of {@link measured} if there is one, otherwise that of the header. */
   readonly image: ImageInfo;
@@ -263,10 +251,7 @@ export interface ConversionJob {
    * reads the input itself.
    */
   readonly rasterized: readonly string[] | undefined;
-  /**
-   * Whether all frames are converted: by default if the output can be animated, and on request as
-   * pages.
-   */
+  /** Whether all frames are converted: by default for an animation, and on request as pages. */
   readonly keepsAllFrames: boolean;
   /** Pages of a TIFF or a PDF to convert. Those of a PDF have a size in pixels. */
   readonly pages: readonly Page[];
@@ -299,10 +284,7 @@ export interface ConversionJob {
   readonly search: 'likeness' | 'bytes' | undefined;
   /** Sizes of each frame or page whose size the header states. */
   readonly fittings: readonly Fitting[];
-  /**
-   * Sizes of the image, if they are reliably known, and all frames or pages to resize have the same
-   * size.
-   */
+  /** Sizes of the image, if they are certain, and all frames or pages to resize have the same. */
   readonly trustedFitting: Fitting | undefined;
   /** Smaller size at which libjpeg decodes a JPEG, or dwebp a WebP. Undefined for full size. */
   readonly scaledDecoding: ScaledDecoding | undefined;

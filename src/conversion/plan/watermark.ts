@@ -29,10 +29,7 @@ function pictureSizes({ fittings, frameCount }: ConversionJob): Size[] {
   );
 }
 
-/**
- * Returns the different sizes of the pictures, by a text for each, in the order in which they
- * occur.
- */
+/** Returns the different sizes of the pictures, by a text for each, as they first occur. */
 function distinctPictures(job: ConversionJob): ReadonlyMap<string, Size> {
   return new Map(pictureSizes(job).map((size) => [formatGeometry(size), size]));
 }

@@ -255,10 +255,7 @@ export class ConversionQueue {
       for (let job = this.#selectNext(stage); job; job = this.#selectNext(stage)) this.#grant(job, stage);
   }
 
-  /**
-   * Returns the job that gets the next free slot of a stage, or undefined if no slot is free or no
-   * job can have it.
-   */
+  /** Returns the job for the next free slot of a stage; undefined if there is no slot or no job. */
   #selectNext(stage: Stage): QueuedJob | undefined {
     const free = stage.slots - stage.active;
     if (free + stage.reserved <= 0) return undefined;

@@ -185,10 +185,7 @@ const area = z.string().regex(AREA_TEXT, CROP);
 
 const COLOUR = 'a colour as #rgb, #rrggbb or a name of CSS';
 
-/**
- * Colour as in CSS, with three or six hex digits. The `#` is optional, because it starts a comment
- * in shells.
- */
+/** Colour as in CSS, of three or six hex digits. The `#`, a comment in shells, is optional. */
 const hexColour = z
   .string()
   .regex(/^#?(?:[\dA-Fa-f]{3}|[\dA-Fa-f]{6})$/, COLOUR)
@@ -260,10 +257,7 @@ export const toOptionValues = (checked: Readonly<Record<string, unknown>>): Opti
     }),
   ) as unknown as OptionValues;
 
-/**
- * Formats that can be chosen, with the quality value that the client gives each, above 0 and up to
- * 1.
- */
+/** Formats that can be chosen, with the client's quality value for each: above 0, up to 1. */
 export type AcceptedFormats = Readonly<Partial<Record<OutputType, number>>>;
 
 /** Formats of still images, best first. The last ones are chosen only if nothing else fits. */
@@ -280,10 +274,7 @@ const NAMED_ONLY: readonly OutputType[] = ['avif', 'webp'];
 const MEDIA_RANGE = /^[\w!#$&^.+*-]+\/[\w!#$&^.+*-]+$/;
 const WEIGHT = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
-/**
- * Parses a media range with its quality value (RFC 9110, sections 12.4.2 and 12.5.1); undefined if
- * it is malformed.
- */
+/** Parses a media range and its quality (RFC 9110, 12.4.2 and 12.5.1); undefined if malformed. */
 function parseRange(text: string): { readonly name: string; readonly quality: number } | undefined {
   const [name = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());
   const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';

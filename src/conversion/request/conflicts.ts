@@ -6,10 +6,7 @@ import type { ConvertOptions } from '../plan/types.ts';
 
 /** Value of a format that stands for the best one that the client accepts. */
 export const AUTO = 'auto';
-/**
- * Value of a format that stands for the one whose result is the smallest, of those that the client
- * accepts.
- */
+/** Value of a format for the one of those that the client accepts whose result is the smallest. */
 export const SMALLEST = 'smallest';
 /**
  * Returns the options of a part of a combined file: an animation is one picture, of which a TIFF

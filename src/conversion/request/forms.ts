@@ -59,10 +59,7 @@ const requestedFormat = (outputs: readonly OutputType[]) =>
       }),
     );
 
-/**
- * The fields that describe one result: its format and its options. Each variant has the same
- * fields.
- */
+/** The fields of one result, and of each variant: its format and its options. */
 const resultFields = (outputs: readonly OutputType[]) =>
   z.object({
     // No default in the schema: generated clients would send it in addition to the user's `format`.

@@ -34,10 +34,7 @@ export function toTextFields({ name: _, ...options }: NamedOptions): TextField[]
   return Object.entries(options).map(([field, value]) => [field, String(value)]);
 }
 
-/**
- * Fields that a field replaces besides itself: other names of it, and those that set the size in
- * another way.
- */
+/** Fields that a field replaces: other names of it, and other ways to set the size. */
 const REPLACED_FIELDS: ReadonlyMap<string, readonly string[]> = new Map([
   ['output_format', ['format']],
   ['format', ['output_format']],

@@ -187,10 +187,7 @@ async function findQuality(
   return { ...found, known, encodings: countEncodings(job) - trials, hasFewColours };
 }
 
-/**
- * Returns the maximum bytes of a result: those of the request, and with `quality=auto` those of a
- * source like it.
- */
+/** Returns the maximum bytes of a result: as requested, and of a like source for `quality=auto`. */
 function limitBytes(job: ConversionJob, running: RunningConversion): number {
   const { maxBytes = Number.POSITIVE_INFINITY } = job.options;
   const isLimited = hasAutoQuality(job.options) && isLikeFile(job, running);

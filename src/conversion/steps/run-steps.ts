@@ -25,10 +25,7 @@ import { countPages, extentOf } from '../plan/size.ts';
 import { completeStep, nameFile, outputsOf, type Step } from '../plan/step.ts';
 import { type ConversionJob, INPUT_FILE, type PlannedJob } from '../plan/types.ts';
 
-/**
- * Maximum time for rendering an SVG, in milliseconds. An SVG can take any time; real ones take far
- * less than this.
- */
+/** Maximum time for rendering an SVG, in ms. It can take any time; real ones take far less. */
 const SVG_TIMEOUT_MS = 15_000;
 /** Maximum memory for rendering an SVG, in bytes. 50 megapixels take a fifth of it. */
 const SVG_MAX_MEMORY = 1024 ** 3;

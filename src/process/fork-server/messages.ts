@@ -82,10 +82,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/**
- * Returns a function that receives the bytes of the server, and returns the messages that they
- * complete.
- */
+/** Returns a function from bytes of the server to the messages that they complete. */
 export function createAnswerReader(): (chunk: Buffer) => Answer[] {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk) => {

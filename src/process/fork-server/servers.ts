@@ -23,10 +23,7 @@ const NO_NAMESPACES = 'namespaces';
 
 /** A tool that a server runs. */
 export interface ServedTool extends Pick<ServerOptions, 'file' | 'prepare'> {
-  /**
-   * Variables of the environment that only this tool needs, which its libraries read before there
-   * is a job.
-   */
+  /** Variables that only this tool needs, which its libraries read before there is a job. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Files and folders whose change makes a new server necessary. */
   readonly dependencies: readonly string[];
@@ -114,10 +111,7 @@ class ToolServer {
     };
   }
 
-  /**
-   * Begins a job in the current server, or in the next one if that is closed before the job has a
-   * place in it.
-   */
+  /** Begins a job in the current server, or in the next one if that is closed before. */
   async #begin(job: Job): Promise<[ForkServer, RunningJob]> {
     for (;;) {
       const server = await this.#acquire();
@@ -171,10 +165,7 @@ class ToolServer {
     if ((await signatureOf(this.#tool.dependencies)) !== this.#signature) this.#renew('changed');
   }
 
-  /**
-   * Replaces a server whose child crashed, before any other job runs in it. Jobs wait for the new
-   * one.
-   */
+  /** Replaces a server whose child crashed, before another job. Jobs wait for the new one. */
   #discard(server: ForkServer): void {
     if (this.#current !== server || this.#servers.closed) return;
     this.#current = undefined;
@@ -284,10 +275,7 @@ export class ForkServers {
  */
 const ORDINARY: readonly (number | undefined)[] = [0, 1, 99, 255];
 
-/**
- * Returns whether a job may have been an attack that failed. It could have learned the layout of
- * the address space.
- */
+/** Returns whether a job may have been a failed attack, which learned the layout of the memory. */
 const hasCrashed = ({ exit }: JobEnd): boolean => !exit.error && !ORDINARY.includes(exit.exitCode);
 
 /** Identifies the state of files and folders. */

@@ -13,10 +13,7 @@ export interface SandboxLayers {
   readonly limits: 'setrlimit' | 'none';
   /** Denies new privileges, drops capabilities, and kills a tool when the server ends. */
   readonly privileges: 'no-new-privs' | 'none';
-  /**
-   * Permits writing in the job's folder only, reading only the tool's dependencies, and executing
-   * nothing.
-   */
+  /** Permits writing in the job's folder, reading what the tool needs, and executing nothing. */
   readonly files: 'landlock' | 'none';
   /** Denies network access. */
   readonly network: 'seccomp' | 'none';
@@ -163,10 +160,7 @@ const SHARED = [
   '/sys/kernel/mm/transparent_hugepage', // glibc reads it to find out whether huge pages are enabled: see runner.ts
 ];
 
-/**
- * Returns the files and folders that each tool can read, without links, since Landlock applies to
- * their targets.
- */
+/** Returns what each tool can read, without links, since Landlock applies to their targets. */
 async function listReadable({
   tools,
   readable,
@@ -178,10 +172,7 @@ async function listReadable({
   return new Map(await Promise.all(entries));
 }
 
-/**
- * Returns the folders next to the `bin` of tools outside /usr, such as /opt/imagemagick/lib for
- * /opt/imagemagick/bin.
- */
+/** Returns folders beside the `bin` of tools outside /usr: /opt/NAME/lib for /opt/NAME/bin. */
 function siblingDirs(tools: SandboxOptions['tools']): string[] {
   const prefixes = tools
     .map(({ path }) => dirname(dirname(path)))

@@ -27,10 +27,7 @@ export interface Trial {
 export interface TestedTool {
   /** Absolute path. */
   readonly path: string;
-  /**
-   * Files and folders that only this tool reads, if they exist. Every path takes time when the tool
-   * starts.
-   */
+  /** Files and folders that only this tool reads, if they exist. Each makes its start slower. */
   readonly reads?: readonly string[];
   /** The tool must pass this probe if it fails its trial even without a sandbox. */
   readonly versionProbe: VersionProbe;
@@ -94,10 +91,7 @@ const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16
 <filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
 <rect width="9" height="9" filter="url(#f)"/><text y="12">a</text></svg>`;
 
-/**
- * The trial of each tool. The trials use the formats and operations that load libraries or start
- * threads.
- */
+/** Trials of the formats and operations that load libraries or start threads. */
 const TRIALS: Readonly<Record<Exclude<ToolName, 'magick'>, Trial>> = {
   rsvg: trial({}, '-f png -o out.png', { stdin: SMALL_SVG }),
   heif: trial({ in: SMALL_AVIF }, 'in out.png'),
@@ -122,10 +116,7 @@ function trial(files: Trial['files'], line: string, others: Partial<Trial> = {})
   return { files, args, result: args.at(-1) as string, ...others };
 }
 
-/**
- * Returns a trial that writes each format that this ImageMagick can write, and reads it back if it
- * can.
- */
+/** Returns a trial that writes each format that this ImageMagick can write, and reads it back. */
 function magickTrial({ reads, writes, major }: Magick): Trial {
   const both = ['JPEG', 'GIF', 'BMP', 'WEBP'].filter((coder) => reads.has(coder) && writes.has(coder));
   // With version 6, heif-convert decodes AVIF.
