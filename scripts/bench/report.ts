@@ -1,17 +1,13 @@
 /** @module Formats the measurements as a Markdown table. */
 import { formatSpread, markdownTable, median, type Spread, spread } from '../statistics.ts';
-import type { Measured } from './load.ts';
+import type { Job, Measured } from './load.ts';
 
 /** All rounds of one conversion (image, format and size) with one number of clients. */
-export interface Row {
+export interface Row extends Omit<Job, 'image'> {
   readonly image: string;
   readonly pixels: number;
-  readonly format: string;
-  readonly side?: number | undefined;
   /** Number of requests at a time. */
   readonly clients: number;
-  /** Whether each request came from a different address. */
-  readonly crowd?: boolean | undefined;
   readonly imagemill: readonly Measured[];
   /** Empty if sharp does not support the conversion. */
   readonly sharp: readonly Measured[];

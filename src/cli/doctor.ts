@@ -30,7 +30,7 @@ export async function doctor(
   const settings = await loadServiceSettings(env, file);
   if (attacks) {
     const { attack } = await import('./doctor/attack.ts');
-    return attack({ json, ...(only && { only }) }, { env: settings.env, version });
+    return attack({ json, only }, { env: settings.env, version });
   }
   const report = await collectReport(settings);
   try {

@@ -59,8 +59,8 @@ function print(
   const { image, sentences, key, limits, steps } = explained;
   const shell = formatCommands(steps, (tool) => toolchain[tool]?.path ?? tool);
   if (json) {
-    const more = commands && { commands: shell };
-    console.log(toSafeJson({ input: path, ...(variant && { variant }), ...toJson(explained), ...more }));
+    const about = { input: path, variant: variant || undefined };
+    console.log(toSafeJson({ ...about, ...toJson(explained), commands: commands ? shell : undefined }));
     return;
   }
   const size = image.width && image.height ? `, ${image.width} × ${image.height}` : '';

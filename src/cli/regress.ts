@@ -16,8 +16,6 @@ Examples:
 Exit status: 0 if nothing changed; 1 if something changed; 2 if the comparison was
 not possible; 128 plus its number after a signal, such as 130 after Ctrl-C.`;
 
-const loadActions = () => import('./regress-actions.ts');
-
 /** Adds the command to the program. `onExit` receives the exit status. */
 export function addRegress(program: Command, { env }: CliContext, onExit: (status: number) => void): void {
   const regress = program
@@ -25,26 +23,24 @@ export function addRegress(program: Command, { env }: CliContext, onExit: (statu
     .description('test whether an upgrade of the tools changes any image')
     .addHelpText('after', EXAMPLES)
     .hook('preAction', () => void findDecoders('regress'));
+  const run = async (action: (actions: typeof import('./regress-actions.ts')) => Promise<number>) =>
+    onExit(await action(await import('./regress-actions.ts')));
 
   withConvertOptions(regress.command('record <images>'))
     .description('convert every image of a folder in many ways, and save the results as a baseline')
     .requiredOption('--to <baseline>', 'folder for the baseline; with --fingerprints-only, a JSON file')
     .option('--fingerprints-only', 'save fingerprints without images: small enough for version control')
-    .action(async (images: string, options) =>
-      onExit(await (await loadActions()).recordBaseline(images, options, env)),
-    );
+    .action((images: string, options) => run((actions) => actions.recordBaseline(images, options, env)));
 
   withReportOptions(withConvertOptions(regress.command('check <images>')))
     .description('convert the images again, and compare the results with a baseline')
     .requiredOption('--against <baseline>', 'folder or JSON file of the baseline')
-    .action(async (images: string, options) =>
-      onExit(await (await loadActions()).checkImages(images, options, env)),
-    );
+    .action((images: string, options) => run((actions) => actions.checkImages(images, options, env)));
 
   withMatrix(withReportOptions(regress.command('compare <before> <after>')))
     .description('compare two baselines, for example from two machines')
-    .action(async (before: string, after: string, options: ReportFiles) =>
-      onExit(await (await loadActions()).compareBaselines(before, after, options, env)),
+    .action((before: string, after: string, options: ReportFiles) =>
+      run((actions) => actions.compareBaselines(before, after, options, env)),
     );
 }
 

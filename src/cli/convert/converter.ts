@@ -6,7 +6,7 @@ import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { NameParts } from '../../base/name-pattern.ts';
 import { sanitizeForDisplay } from '../../base/text.ts';
-import type { Combination, CombinedPart } from '../../conversion/context.ts';
+import type { Combination, CombinedPart, ConversionResult } from '../../conversion/context.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { systemReason } from '../../files/system.ts';
 import type { Verification } from '../../regress/verifiable.ts';
@@ -27,9 +27,8 @@ export const labelOf = (input: string): string =>
   input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
 
 /** The result of a conversion, and what it was made from. */
-export interface ConvertedFile {
-  /** Path of the result in a temporary folder. */
-  readonly path: string;
+export interface ConvertedFile
+  extends Pick<ConversionResult, 'path' | 'width' | 'height' | 'notes' | 'removed' | 'kept'> {
   /** State of the source that was converted; undefined for standard input. */
   readonly sourceState: SourceState | undefined;
   /** See `conversionKey`; undefined if an instance of an earlier version has sent none. */
@@ -38,18 +37,8 @@ export interface ConvertedFile {
   readonly bytesAfter: number;
   /** Undefined from an instance. */
   readonly format?: OutputType;
-  /** Size in pixels; undefined for a PDF. */
-  readonly width?: number | undefined;
-  readonly height?: number | undefined;
   /** Duration of the conversion in ms, without the time in the queue. */
   readonly ms: number;
-  readonly notes: readonly string[];
-  /**
-   * Kinds of what the metadata of the source gives away, and the result does not have, or still
-   * has.
-   */
-  readonly removed: readonly string[];
-  readonly kept: readonly string[];
   /** What `--verify` has found. */
   readonly verification?: Verification | undefined;
   /** Quality of the result, if `--max-bytes` limited its size. */

@@ -252,8 +252,7 @@ async function readPreset(preset: string, flags: Flags, rules: ResultRules): Pro
 }
 
 /** @throws {CliError} for an option that needs the name of a result before its format is chosen */
-export function assertSmallest(flags: Flags): void {
-  const { url, update, delete: deletes, watch, shard } = flags;
+export function assertSmallest({ url, update, delete: deletes, watch, shard }: Flags): void {
   const excluded = Object.entries({ url, update, delete: deletes, watch, shard }).find(([, value]) => value);
   if (!excluded) return;
   const why = 'the format of a result, and so its name, is chosen during the conversion';
@@ -274,7 +273,7 @@ export function toCombinedParts(
   if (excluded) throw new CliError(`${flagName(excluded[0])} is not possible if all inputs become one file.`);
   return results.map(({ name, options }) => {
     const conflict = findCombinedConflict(options, false, outputs);
-    if (conflict) throw combinedError(conflict);
+    if (conflict) throw conflictError(conflict);
     return { name, options: toPart(options) };
   });
 }
@@ -287,20 +286,18 @@ export function toCombinedParts(
 export const toDescribedParts = (results: readonly Variant[], outputs: readonly OutputType[]): Variant[] =>
   results.map(({ name, options }) => {
     const part = describePart(options, outputs);
-    if ('conflict' in part) throw combinedError(part.conflict);
+    if ('conflict' in part) throw conflictError(part.conflict);
     return { name, options: part.options };
   });
-
-function combinedError([field, value, expected]: Conflict): CliError {
-  const flag = field === 'output_format' ? '--format' : flagName(field);
-  return new CliError(serviceError('FIELD_INVALID', flag, value, expected).message);
-}
 
 /** @throws {CliError} naming the option, if it contradicts another one */
 function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[]): void {
   const conflict = findConflict(options, outputs);
-  if (!conflict) return;
-  const [field, value, expected] = conflict;
-  if (field === 'lossless') throw new CliError('--lossless and --max-bytes contradict each other.');
-  throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message);
+  if (conflict?.[0] === 'lossless') throw new CliError('--lossless and --max-bytes contradict each other.');
+  if (conflict) throw conflictError(conflict);
+}
+
+function conflictError([field, value, expected]: Conflict): CliError {
+  const flag = field === 'output_format' ? '--format' : flagName(field);
+  return new CliError(serviceError('FIELD_INVALID', flag, value, expected).message);
 }

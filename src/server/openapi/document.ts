@@ -102,12 +102,10 @@ function describe(operation: Operation, base: string, service: ApiContext): Json
       ...(operationId === 'convert' ? [{ $ref: '#/components/parameters/KnownKey' }] : []),
       ...(isImage ? queryParameters(service, form) : []),
     ],
-    ...(form && {
-      requestBody: {
-        required: true,
-        content: { 'multipart/form-data': FORMS[form], ...(isImage && imageBodies(service)) },
-      },
-    }),
+    requestBody: form && {
+      required: true,
+      content: { 'multipart/form-data': FORMS[form], ...(isImage && imageBodies(service)) },
+    },
     responses: responses(operation, service),
   };
 }

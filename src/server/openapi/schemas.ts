@@ -129,7 +129,7 @@ export function formatsBody({
     combine: combined,
     access: config.ACCESS,
     limits: Object.fromEntries(LIMITS.map(([name, [setting]]) => [name, config[setting]])),
-    ...(presets.size > 0 && { presets: [...presets.keys()] }),
+    presets: presets.size > 0 ? [...presets.keys()] : undefined,
   };
 }
 

@@ -284,7 +284,7 @@ export function identifyRoute(deps: FormRouteDeps<IdentifyFields>, identify: Ide
       const described = {
         name: name || null,
         ...image,
-        ...(conversion && { conversion: { ...conversion, notes: [...conversion.notes, ...notes] } }),
+        conversion: conversion && { ...conversion, notes: [...conversion.notes, ...notes] },
       };
       return Buffer.from(JSON.stringify(described, res.app.get('json replacer')));
     });
