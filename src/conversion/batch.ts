@@ -14,6 +14,9 @@ import { toFrame } from './request/conflicts.ts';
  */
 const MAX_AT_ONCE = 20;
 
+/** The outcomes of the results of one file. */
+type Outcomes = readonly ConversionOutcome[];
+
 /**
  * Converts a file of a batch.
  *
@@ -24,7 +27,7 @@ export type ConvertBatchFile = (
   file: ConversionInput,
   signal: AbortSignal,
   group: object,
-) => Promise<readonly ConversionOutcome[]>;
+) => Promise<Outcomes>;
 
 /**
  * Converts all files of a batch. Identical files are converted once and share the results.
@@ -39,12 +42,12 @@ export async function convertBatch(
   convert: ConvertBatchFile,
   onError: OnError,
   signal: AbortSignal,
-): Promise<(readonly ConversionOutcome[])[]> {
+): Promise<Outcomes[]> {
   const stop = new AbortController();
   const group = {};
   let firstError: unknown;
 
-  async function convertOrSkip(file: ConversionInput): Promise<readonly ConversionOutcome[] | undefined> {
+  async function convertOrSkip(file: ConversionInput): Promise<Outcomes | undefined> {
     const isSkipped = (error: unknown): error is ServiceError => onError === 'skip' && isFileError(error);
     const onFailure = (error: unknown): void => {
       if (isSkipped(error)) return;
@@ -62,12 +65,9 @@ export async function convertBatch(
 
   const started = new Map<
     string,
-    { readonly file: ConversionInput; readonly outcomes: Promise<readonly ConversionOutcome[] | undefined> }
+    { readonly file: ConversionInput; readonly outcomes: Promise<Outcomes | undefined> }
   >();
-  async function convertOnce(
-    file: ConversionInput,
-    digest: string,
-  ): Promise<readonly ConversionOutcome[] | undefined> {
+  async function convertOnce(file: ConversionInput, digest: string): Promise<Outcomes | undefined> {
     const duplicate = started.get(digest);
     if (duplicate === undefined) {
       const outcomes = convertOrSkip(file);
@@ -98,10 +98,10 @@ export async function convertFrames(
   convertTo: (options: ConvertOptions) => ConvertBatchFile,
   onError: OnError,
   signal: AbortSignal,
-): Promise<(readonly ConversionOutcome[])[]> {
+): Promise<Outcomes[]> {
   const { width, height } = options;
   let size = width && height ? { width, height } : undefined;
-  const all: (readonly ConversionOutcome[])[] = [];
+  const all: Outcomes[] = [];
   while (!size && all.length < files.length) {
     const next = files.slice(all.length, all.length + 1);
     const outcomes = await convertBatch(next, convertTo(options), onError, signal);

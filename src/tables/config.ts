@@ -308,11 +308,8 @@ function isSubnet(value: string): boolean {
   if (NAMED_SUBNETS.includes(value)) return true;
   const [address = '', prefix, ...rest] = value.split('/');
   const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
-  return (
-    bits > 0 &&
-    rest.length === 0 &&
-    (prefix === undefined || (/^\d+$/.test(prefix) && Number(prefix) <= bits))
-  );
+  const isPrefix = prefix === undefined || (/^\d+$/.test(prefix) && Number(prefix) <= bits);
+  return bits > 0 && rest.length === 0 && isPrefix;
 }
 
 /**

@@ -111,6 +111,9 @@ const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc', 'pdfinfo
 const ENCRYPTED = /Incorrect password|security handler/;
 const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV'];
 
+/** Errors of a machine that has no more processes, files or memory at the moment; see errno(3). */
+const SHORTAGES = ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'];
+
 /** Signal of the kernel's out-of-memory killer and of other programs that kill processes. */
 const KILLED = 'SIGKILL';
 
@@ -131,13 +134,15 @@ export function translateToolError(
 ): Error {
   if (!(error instanceof CommandError)) return error as Error;
   const { label, type } = source;
-  if (ABORTING_TOOLS.includes(tool) && ABORT_SIGNALS.includes(error.signal))
+  const isOutOfMemory = ABORTING_TOOLS.includes(tool) && ABORT_SIGNALS.includes(error.signal);
+  if (isOutOfMemory || error.reason === 'files')
     return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
   if (error.reason === 'cancelled') return new ClientDisconnectedError({ cause: error });
-  if (error.reason === 'files') return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
   if (error.reason === 'timeout') return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', label, limit);
-  if (error.reason === 'spawn-failed')
-    return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
+  if (error.reason === 'spawn-failed') {
+    const { code = '' } = (error.cause ?? {}) as NodeJS.ErrnoException;
+    return serviceErrorFrom(error, SHORTAGES.includes(code) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
+  }
   if (isDenied(error.stderr)) return error;
   if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
   if (tool === 'pdfinfo' && ENCRYPTED.test(error.stderr))
@@ -155,15 +160,6 @@ export function translateToolError(
     return serviceErrorFrom(error, 'OUTPUT_DIMENSION_TOO_LARGE', label, output.label, output.maxDimension);
   if (exceeded) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label);
   return serviceErrorFrom(error, 'CORRUPT_IMAGE', label, INPUTS[type].label);
-}
-
-/**
- * Returns whether the machine has no more processes, files or memory at the moment; see errno(3).
- */
-function isShortage(cause: unknown): boolean {
-  return ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(
-    (cause as NodeJS.ErrnoException | undefined)?.code ?? '',
-  );
 }
 
 /**

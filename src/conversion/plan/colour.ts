@@ -143,15 +143,9 @@ function convertsToSrgb({ image, options, programs }: ConversionJob): boolean {
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
   const isLost = (externalProfile && animation) || programs.includes('img2webp'); // which writes no profile
   const holds = format.profile && !lab && !isLost && !isHdr && (!cmyk || format.cmyk);
-  const isEdited =
-    options.watermark !== undefined ||
-    optionsWith('colours').some((name) => isOptionSet(name, options[name]));
-  return (
-    options.metadata === 'none' ||
-    !holds ||
-    isEdited ||
-    (profile === 'grey' && !holdsGreys({ image, options }))
-  );
+  const isEdited = optionsWith('colours').some((name) => isOptionSet(name, options[name]));
+  const isChanged = isEdited || options.watermark !== undefined || options.metadata === 'none';
+  return isChanged || !holds || (profile === 'grey' && !holdsGreys({ image, options }));
 }
 
 /**

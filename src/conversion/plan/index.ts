@@ -288,11 +288,8 @@ interface Branch {
   readonly stages: readonly { readonly args: readonly string[]; readonly text: string }[];
 }
 
-/** Commands for several results. */
-interface Together {
-  readonly decoding: readonly Step[];
-  readonly parts: readonly (readonly string[])[];
-}
+/** Arguments of one command, in several parts. */
+type Parts = readonly (readonly string[])[];
 
 /** Returns whether one command can write all results. Each drawing of an SVG has its own size. */
 export function canShare(jobs: readonly ConversionJob[]): boolean {
@@ -325,14 +322,15 @@ export function planBranch(job: PlannedJob): Branch {
  *
  * @returns the commands that decode, and the arguments of ImageMagick in several parts
  */
-export function planTogether(branches: readonly Branch[]): Together {
+export function planTogether(branches: readonly Branch[]) {
   const decoding = branches.flatMap((branch) => branch.decoding);
   // Without this option, the settings of one result would apply to the next.
-  return { decoding, parts: [['-respect-parentheses'], ...planBranches(branches, 0)] };
+  const parts: Parts = [['-respect-parentheses'], ...planBranches(branches, 0)];
+  return { decoding, parts };
 }
 
 /** Returns the arguments of the stages from `start` on. The last one is the last result's file. */
-function planBranches(branches: readonly Branch[], start: number): Together['parts'] {
+function planBranches(branches: readonly Branch[], start: number): Parts {
   const [{ stages: first }] = branches as [Branch];
   const count = first.length;
   const isShared = (at: number): boolean =>
@@ -343,12 +341,12 @@ function planBranches(branches: readonly Branch[], start: number): Together['par
   if (branches.length === 1) return shared;
   const groups = Map.groupBy(branches, ({ stages }) => stages[end]?.text);
   const planned = [...groups.values()].map((group) => planBranches(group, end));
-  const last = planned.pop() as Together['parts'];
+  const last = planned.pop() as Parts;
   return [...shared, ...planned.flatMap((group) => writeCopy(group, end > DECODE_STAGE)), ...last];
 }
 
 /** Runs arguments that end in a file on a copy of the image, if it has been read. */
-function writeCopy(parts: Together['parts'], isRead: boolean): Together['parts'] {
+function writeCopy(parts: Parts, isRead: boolean): Parts {
   const copy = isRead ? ['-clone', '0--1'] : [];
   const [last = []] = parts.slice(-1);
   return [['(', ...copy], ...parts.slice(0, -1), [...encoding.writeNow(last), '-delete', '0--1', ')']];

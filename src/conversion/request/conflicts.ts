@@ -101,11 +101,8 @@ export function findConflict(options: ConvertOptions, outputs: readonly OutputTy
   return lossless ? ['lossless', 'true', 'false if max_bytes is set'] : undefined;
 }
 
-function findPageConflict({
-  pageSize = 'image',
-  pageMargin = 0,
-  pageOrientation = 'auto',
-}: ConvertOptions): Conflict | undefined {
+function findPageConflict(options: ConvertOptions): Conflict | undefined {
+  const { pageSize = 'image', pageMargin = 0, pageOrientation = 'auto' } = options;
   const sides = paperSides(pageSize);
   if (!sides)
     return pageOrientation === 'auto'
