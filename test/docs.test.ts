@@ -236,22 +236,6 @@ describe('docs/api.md', () => {
   });
 });
 
-describe('the examples with curl', () => {
-  const examples = ['README.md', 'docs/api.md'].flatMap((path) =>
-    documentAt(path).blocks.flatMap((block) =>
-      block.language === 'sh' ? commandsIn(block).filter((line) => line.startsWith('curl ')) : [],
-    ),
-  );
-
-  it('write each result to a different file', () => {
-    const outputs = examples.map((example) => / -o (\S+)/.exec(example)?.[1]);
-
-    expect(examples).to.have.length.above(10);
-    expect(outputs).to.not.include(undefined);
-    expect(new Set(outputs).size).to.equal(outputs.length);
-  });
-});
-
 describe('docs/nextcloud.md', () => {
   it('has Compose files with settings and networks that exist and are valid', () => {
     const { text, blocks } = documentAt('docs/nextcloud.md');

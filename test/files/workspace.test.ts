@@ -45,17 +45,6 @@ describe('workspace', () => {
     expect(await readdir(tempDir)).to.deep.equal([]);
   });
 
-  it('is removed completely when it contains large or many files', async () => {
-    const workspaces = new Workspaces(await makeTempDir('temp'));
-    const [heavy, crowded] = [await workspaces.open(), await workspaces.open()];
-    await writeFile(join(await heavy.folder('1'), 'image.bmp'), Buffer.alloc(5_000_000));
-    const folder = await crowded.folder('1');
-    await Promise.all(Array.from({ length: 200 }, (_, at) => writeFile(join(folder, `${at}`), '')));
-    await Promise.all([heavy.remove(), crowded.remove()]);
-    expect(await readdir(await workspaces.root())).to.deep.equal(['owner.json']);
-    await workspaces.close();
-  });
-
   it('is removed completely when something else removes its files at the same time', async () => {
     const workspaces = new Workspaces(await makeTempDir('temp'));
     for (let round = 0; round < 5; round += 1) {

@@ -63,6 +63,10 @@ export const distinctFiles = (file: Uint8Array, count: number): FormFile[] =>
 export const postForm = (url: string, body: FormData, headers: Fields = {}): Promise<ClientResponse> =>
   sendForm(url, { method: 'POST', body, headers });
 
+/** Posts an image as the body and reads the whole response. */
+export const postImage = (url: string, image: Uint8Array, headers: Fields = {}): Promise<ClientResponse> =>
+  sendForm(url, { method: 'POST', headers, body: new Uint8Array(image) });
+
 /** Sends `POST /convert` with one file and text fields. */
 export const convert = (
   base: string,

@@ -5,8 +5,8 @@ import {
   type Fields,
   fixture,
   jsonOf,
+  postImage,
   sendBatch,
-  sendForm,
 } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { plain } from '../helpers/pixels.ts';
@@ -18,13 +18,12 @@ const CHROME = 'image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8
 
 describe('output_format=auto', () => {
   const { startShared, current } = useOwnServices();
-  const send = async (name: string, accept: string, query = '') => {
-    return sendForm(`${current().base}/convert?output_format=AUTO${query}`, {
-      method: 'POST',
-      headers: { 'content-type': 'image/png', accept },
-      body: new Uint8Array(await fixture(name)),
+  const post = (image: Uint8Array, accept: string, query: string) =>
+    postImage(`${current().base}/convert?output_format=AUTO${query}`, image, {
+      'content-type': 'image/png',
+      accept,
     });
-  };
+  const send = async (name: string, accept: string, query = '') => post(await fixture(name), accept, query);
 
   for (const [name, accept, type] of [
     ['scene.jpg', CHROME, 'webp'],
@@ -57,12 +56,8 @@ describe('output_format=auto', () => {
     await startShared({});
     const long = async (width: number, hasAlpha: boolean, query = '') => {
       const image = plain(width, 8);
-      const body = new Uint8Array(await (hasAlpha ? image.ensureAlpha(0.5) : image).png().toBuffer());
-      const headers = { 'content-type': 'image/png', accept: CHROME };
-      const url = `${current().base}/convert?output_format=auto${query}`;
-      return (await expectSuccess(sendForm(url, { method: 'POST', headers, body }))).headers.get(
-        'content-type',
-      );
+      const file = await (hasAlpha ? image.ensureAlpha(0.5) : image).png().toBuffer();
+      return (await expectSuccess(post(file, CHROME, query))).headers.get('content-type');
     };
     expect(await long(16_383, false)).to.equal('image/webp');
     expect(await long(16_384, false)).to.equal('image/jpeg');

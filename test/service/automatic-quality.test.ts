@@ -14,8 +14,8 @@ import {
   type Fields,
   fixture,
   fixturePath,
+  postImage,
   sendBatch,
-  sendForm,
 } from '../helpers/client.ts';
 import { convertWith } from '../helpers/engine.ts';
 import { ALL_EXTRAS, decodeAny } from '../helpers/extra.ts';
@@ -187,10 +187,9 @@ describe('output_format=smallest', () => {
   const service = useServiceWith(ALL_EXTRAS);
   const send = (file: Buffer, accept: string) =>
     expectSuccess(
-      sendForm(`${service.base}/convert?output_format=Smallest`, {
-        method: 'POST',
-        headers: { 'content-type': 'image/png', accept },
-        body: new Uint8Array(file),
+      postImage(`${service.base}/convert?output_format=Smallest`, file, {
+        'content-type': 'image/png',
+        accept,
       }),
     );
   const typeOf = ({ headers }: ClientResponse) => [headers.get('content-type'), headers.get('vary')];

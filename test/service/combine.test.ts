@@ -16,6 +16,7 @@ import {
   type FormFile,
   fixture,
   jsonOf,
+  postImage,
   sendBatch,
   sendForm,
 } from '../helpers/client.ts';
@@ -319,11 +320,7 @@ describe('combine', () => {
   it('makes an animation of the pages of one file, also for an image as the body of /convert', async () => {
     const query = 'combine=yes&format=gif&pages=3,1&width=48&height=32&delay=70';
     const { headers, body } = await expectSuccess(
-      sendForm(`${own.base}/convert?${query}`, {
-        method: 'POST',
-        headers: { 'content-type': 'image/tiff' },
-        body: new Uint8Array(await fixture('pages.tiff')),
-      }),
+      postImage(`${own.base}/convert?${query}`, await fixture('pages.tiff')),
     );
     expect(headers.get('content-disposition')).to.equal('attachment; filename=combined.gif');
     expect(await sharp(body, { animated: true }).metadata()).to.include({

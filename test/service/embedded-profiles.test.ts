@@ -25,7 +25,7 @@ import {
 import type { Primaries } from '../../src/images/image-info.ts';
 import { ALL_OUTPUT_TYPES } from '../../src/tables/formats.ts';
 import { MAX_MEAN_ERROR, useBrowserDecoder } from '../helpers/chromium.ts';
-import { convert, converted } from '../helpers/client.ts';
+import { convert, converted, identify } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny } from '../helpers/extra.ts';
 import { decode, difference, type Pixels, pixelAt, toPixels } from '../helpers/pixels.ts';
 import { useService, useServiceWith } from '../helpers/service.ts';
@@ -203,11 +203,7 @@ describe('an image with a profile, beside Chromium,', () => {
       expect(notes, what).to.equal(note[0] ?? null);
       const { mae } = difference(await decode(body), await browser.show(file, 'image/jpeg'));
       expect(mae, what).to.be.below(MAX_MEAN_ERROR);
-      const response = await fetch(`${service.base}/identify?output_format=png`, {
-        method: 'POST',
-        body: new Uint8Array(file),
-      });
-      const { conversion } = (await response.json()) as { conversion: { notes: string[] } };
+      const { conversion } = await identify(service.base, file, { format: 'png' });
       expect(conversion.notes, what).to.deep.equal(note);
     }
   });

@@ -7,7 +7,7 @@ import { basename } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import type { ImageDescription } from '../../src/conversion/identify.ts';
-import { convert, expectSuccess, jsonOf, sendForm } from '../helpers/client.ts';
+import { convert, expectSuccess, jsonOf, postImage } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
 
 const FIXTURES = new URL('../../fixtures/', import.meta.url).pathname;
@@ -80,12 +80,8 @@ function sidesByExifTool(folder: string): Map<string, readonly number[]> {
 
 describe('POST /identify for every fixture', () => {
   const service = useServiceWith({ EXTRA_INPUTS: 'all' });
-  const identify = async (file: Uint8Array, query = ''): Promise<ImageDescription> => {
-    const answer = await expectSuccess(
-      sendForm(`${service.base}/identify${query}`, { method: 'POST', body: new Uint8Array(file) }),
-    );
-    return jsonOf(answer);
-  };
+  const identify = async (file: Uint8Array, query = ''): Promise<ImageDescription> =>
+    jsonOf(await expectSuccess(postImage(`${service.base}/identify${query}`, file)));
 
   for (const folder of ['images', 'traps', 'extra']) {
     it(`agrees with sharp about the fixtures in ${folder}, or with ExifTool about the size of others`, async () => {

@@ -11,6 +11,7 @@ import {
   fixture,
   fixturePath,
   jsonOf,
+  postImage,
   sendForm,
 } from '../helpers/client.ts';
 import { runCliInProcess } from '../helpers/command-line.ts';
@@ -21,12 +22,8 @@ import { useOwnServices, useService } from '../helpers/service.ts';
 
 describe('POST /identify', () => {
   const { startShared, current } = useOwnServices();
-  const identify = async (file: Uint8Array, query = '', base = current().base): Promise<ImageDescription> => {
-    const answer = await expectSuccess(
-      sendForm(`${base}/identify${query}`, { method: 'POST', body: new Uint8Array(file) }),
-    );
-    return jsonOf(answer);
-  };
+  const identify = async (file: Uint8Array, query = '', base = current().base): Promise<ImageDescription> =>
+    jsonOf(await expectSuccess(postImage(`${base}/identify${query}`, file)));
 
   it('states the bits of the indices of a palette', async () => {
     await startShared({});
@@ -169,8 +166,7 @@ describe('POST /identify', () => {
   it('rejects variants and on_error in the query, as it describes one conversion', async () => {
     await startShared({});
     for (const query of ['variants=[{"name":"a","width":9}]', 'on_error=skip']) {
-      const body = new Uint8Array(await fixture('scene.jpg'));
-      const answer = await sendForm(`${current().base}/identify?${query}`, { method: 'POST', body });
+      const answer = await postImage(`${current().base}/identify?${query}`, await fixture('scene.jpg'));
       const { reason, field } = jsonOf(answer).error;
       expect([reason, field]).to.deep.equal(['unknown_parameter', query.split('=')[0]]);
     }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { filled, pdf } from '../../scripts/fixtures/pdf.ts';
-import { convert, converted, fixture, formOf, jsonOf, postForm, sendBatch } from '../helpers/client.ts';
+import { convert, converted, fixture, identify, jsonOf, sendBatch } from '../helpers/client.ts';
 import { ALL_EXTRAS } from '../helpers/extra.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { decode, difference, drawPdf, type Pixels, toPixels } from '../helpers/pixels.ts';
@@ -135,11 +135,11 @@ describe('pages by number', () => {
   });
 
   it('are explained by /identify, and one that does not exist is its problem', async () => {
-    const identify = async (fields: Record<string, string>) =>
-      jsonOf(await postForm(`${own.base}/identify`, formOf({ ...png, ...fields }, [['a.pdf', PDF]])));
-    const { pages, conversion, explanation } = await identify({ pages: '4', plan: 'true' });
+    const asked = { ...png, pages: '4', plan: 'true' };
+    const { pages, conversion, explanation } = await identify(own.base, PDF, asked);
     expect([pages, conversion.width, conversion.height]).to.deep.equal([5, 280, 120]);
     expect(explanation.sentences).to.include('page 4 of 5');
-    expect((await identify({ pages: '6' })).problem).to.include({ reason: 'page_missing', limit: 5 });
+    const { problem } = await identify(own.base, PDF, { ...png, pages: '6' });
+    expect(problem).to.include({ reason: 'page_missing', limit: 5 });
   });
 });

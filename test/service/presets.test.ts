@@ -8,6 +8,8 @@ import {
   type Fields,
   type FormFile,
   fixture,
+  jsonOf,
+  postImage,
   sendBatch,
   sendForm,
 } from '../helpers/client.ts';
@@ -95,9 +97,7 @@ describe('PRESETS_FILE', () => {
 
   it('gives names to options that POST /identify describes', async () => {
     const identify = async (query: string) => {
-      const body = new Uint8Array(photo);
-      const { body: json } = await sendForm(`${service.base}/identify?${query}`, { method: 'POST', body });
-      return JSON.parse(String(json));
+      return jsonOf(await postImage(`${service.base}/identify?${query}`, photo));
     };
     expect((await identify('preset=card')).conversion).to.include({ type: 'jpg', width: 60, height: 60 });
     expect((await identify('preset=card&height=30')).conversion).to.include({ width: 60, height: 30 });

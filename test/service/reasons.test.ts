@@ -7,7 +7,7 @@ import { pdf } from '../../scripts/fixtures/pdf.ts';
 import { makeZip } from '../../src/cli/doctor/attack-files.ts';
 import { ERROR_CODES } from '../../src/tables/error-table.ts';
 import type { ErrorCode } from '../../src/tables/errors.ts';
-import { edgeCase, fixture, jsonOf, sendForm } from '../helpers/client.ts';
+import { edgeCase, fixture, jsonOf, postImage, sendForm } from '../helpers/client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import type { Document } from '../helpers/openapi.ts';
@@ -46,13 +46,7 @@ const flat = (width: number, height: number) => plain(width, height).png().toBuf
 const send =
   (query: string, image: () => Promise<Uint8Array> | Uint8Array, type = 'image/png'): Provoke =>
   async ({ base }) =>
-    (
-      await sendForm(`${base}/convert${query}`, {
-        method: 'POST',
-        headers: { 'content-type': type },
-        body: new Uint8Array(await image()),
-      })
-    ).body;
+    (await postImage(`${base}/convert${query}`, await image(), { 'content-type': type })).body;
 const scene = () => fixture('scene.png');
 
 /** Sends a form with a part for each pair: files as bytes, and text. */
@@ -183,8 +177,7 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
   NOT_ACCEPTABLE: {
     async send({ base }) {
       const headers = { accept: 'image/bmp', 'content-type': 'image/png' };
-      const init = { method: 'POST', headers, body: new Uint8Array(await scene()) };
-      return (await sendForm(`${base}/convert?output_format=auto`, init)).body;
+      return (await postImage(`${base}/convert?output_format=auto`, await scene(), headers)).body;
     },
   },
   REQUEST_TIMEOUT: {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
-import { convert, fixture, sendForm } from '../helpers/client.ts';
+import { convert, fixture, postImage, sendForm } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
 const photo = await fixture('scene.jpg');
@@ -92,11 +92,7 @@ describe('responses', () => {
   describe('to requests whose Accept prefers problem details', () => {
     const PROBLEM = 'application/problem+json';
     const problem = (accept: string) =>
-      sendForm(`${service.base}/convert?quality=0`, {
-        method: 'POST',
-        headers: { accept, 'content-type': 'image/jpeg' },
-        body: new Uint8Array(photo),
-      });
+      postImage(`${service.base}/convert?quality=0`, photo, { accept, 'content-type': 'image/jpeg' });
 
     it('have the members of RFC 9457 and those of other errors', async () => {
       const { status, headers, body } = await problem('application/problem+json, application/json;q=0.9');
