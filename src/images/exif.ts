@@ -211,7 +211,7 @@ const removeSizes: CorrectSizes = async (exif, tiff, directory) => {
   }
 };
 
-/** Finds the thumbnail in the second directory, and where the offset of that is (EXIF 2.32, 4.5.2). */
+/** Finds the thumbnail in the second directory, and where its offset is (EXIF 2.32, 4.5.2). */
 export async function findThumbnail(tiff: TiffReader, first: number) {
   const { count: countBytes, entry } = tiff.layout;
   const count = (await tiff.number(first, countBytes)) ?? 0;
