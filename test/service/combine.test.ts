@@ -15,6 +15,7 @@ import {
   type Fields,
   type FormFile,
   fixture,
+  formOf,
   jsonOf,
   postImage,
   sendBatch,
@@ -437,10 +438,7 @@ describe('combine for a client that leaves', () => {
   it('leaves no file behind', async () => {
     await start({ CONCURRENCY: '1', MAGICK_BIN: await fakeMagick('sleep 60') });
     const client = new AbortController();
-    const body = new FormData();
-    body.append('combine', 'true');
-    body.append('format', 'pdf');
-    for (const [name, bytes] of coloured) body.append('files', new Blob([new Uint8Array(bytes)]), name);
+    const body = formOf({ combine: 'true', format: 'pdf' }, coloured, 'files');
     const answer = fetch(`${current().base}/batch`, { method: 'POST', body, signal: client.signal });
     answer.catch(() => {});
     await eventually(async () => (await conversionsWaiting(current().base)) > 0);
@@ -458,10 +456,7 @@ describe('combine for a client that leaves', () => {
     await start({ PATH, SANDBOX: 'off', CONCURRENCY: '1' });
     const { base } = current();
     const client = new AbortController();
-    const body = new FormData();
-    body.append('combine', 'true');
-    body.append('format', 'pdf');
-    for (const [name, bytes] of coloured) body.append('files', new Blob([new Uint8Array(bytes)]), name);
+    const body = formOf({ combine: 'true', format: 'pdf' }, coloured, 'files');
     const answer = fetch(`${base}/batch`, { method: 'POST', body, signal: client.signal });
     answer.catch(() => {});
     const pid = async () => Number(await readFile(join(gate, 'pid'), 'utf8').catch(() => ''));

@@ -7,6 +7,7 @@ import {
   type Fields,
   fixture,
   fixturePath,
+  formOf,
   jsonOf,
   sendForm,
 } from '../helpers/client.ts';
@@ -115,8 +116,7 @@ describe('the interface of imaginary', () => {
       await startShared(SETTINGS);
       expect(jsonOf(await request('/', {}))).to.deep.equal({ imaginary: '1.2.4', imagemill: '0.0.0-test' });
       const photo = await fixture('orientation-6.jpg');
-      const form = new FormData();
-      form.append('file', new Blob([new Uint8Array(photo)]), 'photo.jpg');
+      const form = formOf({}, [['photo.jpg', photo]]);
       const info = await request('/info', {}, { method: 'POST', body: form });
       expect(jsonOf(info)).to.deep.equal({
         width: 120,
@@ -207,8 +207,7 @@ describe('the interface of imaginary', () => {
   it('extracts exactly the pixels of the area, also from a form with another field', async () => {
     await startShared(SETTINGS);
     const png = await fixture('scene.png');
-    const form = new FormData();
-    form.append('image', new Blob([new Uint8Array(png)]), 'a.png');
+    const form = formOf({}, [['a.png', png]], 'image');
     const query = { top: '10', left: '20', areawidth: '50', areaheight: '40', field: 'image' };
     const { body } = await request('/extract', query, { method: 'POST', body: form });
     const area = { left: 20, top: 10, width: 50, height: 40 };
@@ -319,9 +318,10 @@ describe('the interface of imaginary', () => {
         { operation: 'flip' },
         { operation: 'watermarkimage', params: { left: 0, top: '60' } },
       ]);
-      const form = new FormData();
-      form.append('watermark', new Blob([new Uint8Array(image)]), 'w.png');
-      form.append('file', new Blob([new Uint8Array(scene)]), 'a.png');
+      const form = formOf({}, [
+        ['w.png', image, 'watermark'],
+        ['a.png', scene],
+      ]);
       const { status, body } = await request('/pipeline', { operations }, { method: 'POST', body: form });
       expect(status, body.toString('latin1').slice(0, 200)).to.equal(200);
       const composite = (picture: Buffer, input: Buffer, left: number, top: number) =>
