@@ -42,7 +42,6 @@ describe('version 1.x keeps what docs/stability.md promises', () => {
   });
   after(() => {
     if (!process.env.UPDATE) return;
-    // One line for each subject.
     const kinds = Object.entries(all).map(([kind, subjects]) => {
       const lines = Object.entries(subjects).map(
         ([subject, parts]) => `    ${JSON.stringify(subject)}: ${JSON.stringify(parts)}`,

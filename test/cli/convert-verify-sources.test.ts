@@ -11,7 +11,6 @@ import { edgeCase, fixturePath } from '../helpers/client.ts';
 import { useConvertFolder, type Variants } from '../helpers/convert-folder.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
 
-/** Opens a synthetic photo. */
 async function openPhoto(width: number, height: number) {
   const [photo] = await madePhotos(width, height, 1);
   const { data } = photo as { data: Uint8Array };

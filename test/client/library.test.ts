@@ -8,7 +8,6 @@ import { startService, useOwnServices, useService } from '../helpers/service.ts'
 import { useServers } from '../helpers/stub-server.ts';
 import { readZip } from '../helpers/zip.ts';
 
-/** Returns the bytes of a response. */
 const bytesOf = async (response: Response): Promise<Buffer> => Buffer.from(await response.arrayBuffer());
 
 /** Awaits a rejection, and returns its error. */

@@ -53,7 +53,6 @@ function createMachine(name: string, address: string) {
   return {
     name,
     address,
-    /** Runs a docker command on this machine, and returns its output. */
     run,
     /** Runs a docker command on this machine, and returns its trimmed standard output. */
     docker: async (...args: string[]): Promise<string> => (await run(args)).stdout.trim(),

@@ -50,7 +50,6 @@ const newOutcome = (seconds: number): Outcome => ({
 });
 
 let sent = 0;
-/** Sends one of the conversions from one of the clients, both in turn. */
 async function send(outcome: Outcome, among: readonly Conversion[] = conversions): Promise<void> {
   const url = stack.urls[sent % CLIENTS] as string;
   const conversion = among[sent % among.length] as Conversion;

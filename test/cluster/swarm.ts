@@ -258,7 +258,6 @@ function expectNoFailures({ name, requests, failures }: Event): void {
   expect(Object.fromEntries(failures), name).to.deep.equal({});
 }
 
-/** Formats a table of the events. */
 function formatEvents(events: readonly Event[]): string {
   const rows = events.map(({ name, requests, failures, worstMs }) => {
     const failed = [...failures].map(([kind, count]) => `${count} × ${kind}`).join(', ') || 'none';

@@ -1,4 +1,3 @@
-/** @module Tests of `docker/compose.yaml` with a real Docker Compose. */
 import { randomInt } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -40,7 +39,6 @@ describe('docker/compose.yaml', () => {
     return docker('run', ...options, 'imagemill-test-compose', '--file', 'docker/compose.yaml', ...args);
   };
   const scaled = (...args: string[]) => compose('--profile', 'scale', ...args);
-  /** Lists the containers of a service. */
   const containers = async (service: string): Promise<string[]> =>
     (await scaled('ps', '--quiet', service)).split('\n').filter(Boolean);
 

@@ -1,4 +1,3 @@
-/** @module Tests of the fonts in the container image. */
 import { expect } from 'chai';
 import { convert } from '../helpers/client.ts';
 import { HARDENED, useContainers } from '../helpers/docker.ts';

@@ -1,4 +1,3 @@
-/** @module Tests of the content and metadata of the container image. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';

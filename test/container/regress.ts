@@ -1,4 +1,3 @@
-/** @module Tests of the command line in the container image. */
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { docker, HARDENED, IMAGE } from '../helpers/docker.ts';

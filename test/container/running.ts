@@ -1,4 +1,3 @@
-/** @module Tests of the service in a running container. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';

@@ -1,4 +1,3 @@
-/** @module Tests of `docker/upgrade-check.sh` with two images. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';

@@ -1,5 +1,4 @@
 // @full: the schemas of all resources
-/** @module Static checks of the Kubernetes resources in `docker/kubernetes/`. */
 import { spawnSync } from 'node:child_process';
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

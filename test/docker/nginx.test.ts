@@ -1,5 +1,4 @@
 // @full: nginx before the service
-/** @module Tests of `docker/nginx.conf` with a real nginx in front of an instance. */
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';

@@ -62,7 +62,6 @@ describe('the Slurm job array', function () {
   const ended = () => eventually(async () => (await run('squeue', '--noheader')) === '');
   const resultNames = async () =>
     (await readdir(join(folder, 'out')).catch(() => [])).filter((name) => name.endsWith('.webp'));
-  /** Returns the rows of reports. */
   const rowsOf = async (...reports: string[]): Promise<{ input: string; status: string }[]> => {
     const texts = await Promise.all(reports.map((report) => readFile(join(folder, report), 'utf8')));
     const cells = texts.flatMap((text) => text.split('\n')).map((line) => line.split(','));

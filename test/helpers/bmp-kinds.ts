@@ -19,7 +19,6 @@ import {
   trueColour,
 } from '../../scripts/fixtures/edge-cases/bitmaps.ts';
 
-/** A kind of BMP. */
 interface BmpKind {
   /** Names of the files of this kind in BMP Suite. */
   readonly names: string;

@@ -72,7 +72,6 @@ export const launchChromium = (showsPdf = false, flags: readonly string[] = []):
     timeout: PATIENCE_MS,
   });
 
-/** Opens a page in a context of its own. */
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
   const page = await browser.newPage(options);
   page.setDefaultTimeout(PATIENCE_MS);

@@ -7,7 +7,6 @@ export interface ClientResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
-  /** The message of an error response. */
   readonly message: string;
   /** The status, and the message of an error: `400 The file is empty (0 bytes).` */
   readonly outcome: string;
@@ -21,18 +20,13 @@ export type Fields = Readonly<Record<string, string>>;
 /** A file of a form: its name, its content, and the name of its part. */
 export type FormFile = readonly [name: string, content: Uint8Array, part?: string];
 
-/** Returns the path of a file in `fixtures/images/`. */
 export const fixturePath = (name: string): string =>
   new URL(`../../fixtures/images/${name}`, import.meta.url).pathname;
-/** Returns the path of a file in `fixtures/traps/`. */
 export const edgeCasePath = (name: string): string =>
   new URL(`../../fixtures/traps/${name}`, import.meta.url).pathname;
-/** Reads a file in `fixtures/traps/`. */
 export const edgeCase = (name: string): Promise<Buffer> => readFile(edgeCasePath(name));
-/** Reads a file in `fixtures/images/`. */
 export const fixture = (name: string): Promise<Buffer> => readFile(fixturePath(name));
 
-/** Sends a request and reads the whole response. */
 export async function sendForm(url: string, init: RequestInit = {}): Promise<ClientResponse> {
   const response = await fetch(url, init);
   const { status, headers } = response;
@@ -43,7 +37,6 @@ export async function sendForm(url: string, init: RequestInit = {}): Promise<Cli
   return { status, headers, body, message, outcome, notes: headers.get('x-conversion-notes') };
 }
 
-/** Parses the body of a response. */
 export const jsonOf = ({ body }: Pick<ClientResponse, 'body'>) => JSON.parse(body.toString());
 
 /** Creates a form of text fields, followed by files. */
@@ -59,11 +52,9 @@ export function formOf(fields: Fields, files: readonly FormFile[] = [], part = '
 export const distinctFiles = (file: Uint8Array, count: number): FormFile[] =>
   Array.from({ length: count }, (_, at) => [`${at}.jpg`, Buffer.concat([file, Buffer.from(`${at}`)])]);
 
-/** Posts a form and reads the whole response. */
 export const postForm = (url: string, body: FormData, headers: Fields = {}): Promise<ClientResponse> =>
   sendForm(url, { method: 'POST', body, headers });
 
-/** Posts an image as the body and reads the whole response. */
 export const postImage = (url: string, image: Uint8Array, headers: Fields = {}): Promise<ClientResponse> =>
   sendForm(url, { method: 'POST', headers, body: new Uint8Array(image) });
 
@@ -92,7 +83,6 @@ export const identify = async (base: string, file: Uint8Array, fields: Fields = 
 export const converted = (...request: Parameters<typeof convert>): Promise<ClientResponse> =>
   expectSuccess(convert(...request));
 
-/** Expects the status 200, and returns the response. */
 export async function expectSuccess(sent: ClientResponse | Promise<ClientResponse>): Promise<ClientResponse> {
   const answer = await sent;
   expect(answer.outcome).to.equal('200');

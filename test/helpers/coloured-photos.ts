@@ -21,7 +21,6 @@ export const PHOTO_NAMES = Object.keys(COLOURS) as readonly PhotoName[];
 /** Width and height of each photo in pixels. */
 export const [PHOTO_WIDTH, PHOTO_HEIGHT] = [120, 80];
 
-/** Makes a photo. */
 export async function makePhoto(name: PhotoName): Promise<Buffer> {
   const toCss = (divisor: number) => `rgb(${COLOURS[name].map((value) => value / divisor).join()})`;
   const left = await plain(PHOTO_WIDTH / 2, PHOTO_HEIGHT, toCss(2))
@@ -31,7 +30,6 @@ export async function makePhoto(name: PhotoName): Promise<Buffer> {
   return photo.jpeg({ quality: 95 }).toBuffer();
 }
 
-/** Returns the mean colour of an image. */
 export async function meanColour(image: Buffer): Promise<number[]> {
   const { channels } = await sharp(image).stats();
   return channels.slice(0, 3).map(({ mean }) => mean);

@@ -1,4 +1,3 @@
-/** @module Runs the command line with the settings of the tests. */
 import { execFile } from 'node:child_process';
 import { runInProcess } from './in-process.ts';
 import { MAIN, programEnvironment } from './process.ts';

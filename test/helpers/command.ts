@@ -60,7 +60,6 @@ export async function runCommand(
   return describeRun(code ?? (signal as NodeJS.Signals), stdout, stderr);
 }
 
-/** Describes a command that has ended. */
 export function describeRun(status: CommandRun['status'], stdout: Buffer, stderr: Buffer): CommandRun {
   const [lines, complaints] = [stdout, stderr].map((text) => text.toString().split('\n').slice(0, -1)) as [
     string[],

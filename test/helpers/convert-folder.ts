@@ -58,7 +58,6 @@ export function useConvertFolder(): ConvertFolder {
   return new Proxy({} as ConvertFolder, { get: (_, name) => Reflect.get(folder as ConvertFolder, name) });
 }
 
-/** Creates a folder. */
 export async function createConvertFolder(): Promise<ConvertFolder> {
   const path = await makeTempDir('convert');
   const temp = join(await makeTempDir('temp'), 'mill');

@@ -1,4 +1,3 @@
-/** @module Runs containers of the built image on the Docker daemon of `scripts/test-docker.sh`. */
 import { readFile } from 'node:fs/promises';
 import { execute, TEST_SETTINGS } from './process.ts';
 import { eventually } from './util.ts';

@@ -29,6 +29,5 @@ export const EDGE_CASE_NAMES: readonly string[] = readdirSync(edgeCasePath('')).
   (name) => !name.endsWith('.json'),
 );
 
-/** Reads the expected result of an image. */
 export const expectedResult = (name: string): ExpectedResult =>
   JSON.parse(readFileSync(edgeCasePath(`${name}.json`), 'utf8'));

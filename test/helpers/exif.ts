@@ -38,7 +38,6 @@ export async function readTags(paths: readonly string[]): Promise<Tags[]> {
   return paths.map((path) => found.find(({ SourceFile }) => SourceFile === path) ?? {});
 }
 
-/** Reads all tags of the bytes of a file. */
 export async function tagsOf(file: Uint8Array, format = 'jpg'): Promise<Tags> {
   const [tags = {}] = await readTags([await writeTempFile(`file.${format}`, file)]);
   return tags;

@@ -6,9 +6,7 @@ import { decodeByPillow } from './pillow.ts';
 import { decode, type Pixels } from './pixels.ts';
 import { pipe } from './process.ts';
 
-/** Reads a file in `fixtures/extra/`. */
 export const extra = (name: string): Promise<Buffer> => readFile(extraPath(name));
-/** Returns the path of a file in `fixtures/extra/`. */
 export const extraPath = (name: string): string =>
   new URL(`../../fixtures/extra/${name}`, import.meta.url).pathname;
 

@@ -1,4 +1,3 @@
-/** @module Fork servers and confinement for tests of the process layer. */
 import { FORK_SERVER_LIBRARY } from '../../src/folders.ts';
 import type { Confinement } from '../../src/process/fork-server/messages.ts';
 import { ForkServers, type ForkServersOptions } from '../../src/process/fork-server/servers.ts';

@@ -52,7 +52,6 @@ export function formWith(
   return form;
 }
 
-/** Reads the body of a response. */
 export async function readBody(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);

@@ -1,4 +1,3 @@
-/** @module Root hooks of mocha, and temporary folders of the tests. */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';

@@ -18,7 +18,6 @@ const MIB = 1024 ** 2;
 /** 32,000 combining marks in the wrong order. Normalizing them takes a second. */
 export const MARKS = `${'\u0300'.repeat(16_000)}${'\u0323'.repeat(16_000)}`;
 
-/** Builds a run-length encoded BMP with this number of pixels per side. */
 function runLengthBmp(side: number, pixels: Buffer): Buffer {
   const palette = [[255, 0, 0]];
   return bmp({ width: side, height: side, bits: 8, compression: 1, palette, pixels });
@@ -195,7 +194,6 @@ export function slowPdf(): Buffer {
   return Buffer.concat([file, Buffer.from(`startxref\n${start}\n%%EOF\n`)]);
 }
 
-/** Hostile images by description. */
 export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'a BMP of unusual bit masks': () =>
     bmp({
@@ -373,7 +371,6 @@ export const LARGEST_IMAGES: Readonly<Record<string, () => Buffer>> = {
 const zipNamed = (start: string): Buffer =>
   makeZip(Array.from({ length: 20 }, (_, at) => ({ name: `${start}${at}.png`, content: ONE_PIXEL })));
 
-/** Hostile ZIP archives by description. */
 export const HOSTILE_ARCHIVES: Readonly<Record<string, () => Buffer>> = {
   'a ZIP of 20 files with names of 32000 combining marks': () => zipNamed(MARKS.slice(0, 31_990)),
   'a ZIP of 20 files with names of 500 combining marks': () =>

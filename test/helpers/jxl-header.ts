@@ -1,5 +1,3 @@
-/** @module Headers of JPEG XL files. */
-
 /**
  * Fields of the header of an image of 120 × 80 pixels with 8 bits per channel, up to its extra
  * channels.

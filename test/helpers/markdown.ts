@@ -1,4 +1,3 @@
-/** @module Reads the Markdown files of the project. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -13,7 +12,6 @@ interface CodeBlock {
   readonly text: string;
 }
 
-/** A parsed Markdown file. */
 export interface MarkdownFile {
   /** Path relative to the project. */
   readonly path: string;
@@ -34,7 +32,6 @@ export function readDocuments(): readonly MarkdownFile[] {
     .map((path) => parseMarkdown(path, readFileSync(join(PROJECT, path), 'utf8')));
 }
 
-/** Reads a Markdown file of the project. */
 export const documentAt = (path: string): MarkdownFile =>
   parseMarkdown(path, readFileSync(join(PROJECT, path), 'utf8'));
 

@@ -1,9 +1,7 @@
-/** @module Types of an OpenAPI document, and validation of responses against it. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import type { ClientResponse } from './client.ts';
 
-/** A schema. */
 export interface Schema {
   readonly type?: string;
   readonly description?: string;
@@ -27,7 +25,6 @@ interface Response {
   /** Absent if the response has no body. */
   readonly content?: Readonly<Record<string, Content>>;
 }
-/** An operation. */
 export interface Operation {
   readonly operationId: string;
   readonly requestBody?: { readonly content: Readonly<Record<string, unknown>> };

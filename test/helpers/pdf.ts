@@ -1,4 +1,3 @@
-/** @module Inspects PDFs with poppler and qpdf. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from './hooks.ts';

@@ -64,7 +64,6 @@ export function drawPdf(file: Uint8Array, page = 1): Promise<Buffer> {
   return pipe('pdftocairo', ['-r', '72', '-png', ...only, '-', '-'], file);
 }
 
-/** Returns the width and the height of an image. */
 export const sizeOf = ({ width, height }: Pick<Pixels, 'width' | 'height'>): [number, number] => [
   width,
   height,

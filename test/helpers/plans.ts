@@ -1,4 +1,3 @@
-/** @module Commands of plans, and checks of their arguments. */
 import { plan } from '../../src/conversion/plan/index.ts';
 import { completeStep, type Step } from '../../src/conversion/plan/step.ts';
 import type { ConversionJob, ConvertOptions, Plan } from '../../src/conversion/plan/types.ts';
@@ -10,7 +9,6 @@ import {
   optionRow,
 } from '../../src/tables/options.ts';
 
-/** All values of the option `metadata`. */
 export const METADATA_VALUES = Object.keys(OPTIONS.metadata.type.labels) as KeptMetadata[];
 
 /**

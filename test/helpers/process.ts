@@ -1,4 +1,3 @@
-/** @module Starts the service and other programs as child processes. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, symlink } from 'node:fs/promises';

@@ -88,7 +88,6 @@ export function listFields(recorded: PublicInterface): PublicInterface {
   return all;
 }
 
-/** Returns the values that a schema states. */
 function valuesIn(schema: Schema): readonly unknown[] {
   const { type, enum: words = [], examples = [], minimum, maximum, description = '' } = schema;
   const [, fallback] = /Default: `([^`]*)`\.$/.exec(description) ?? [];

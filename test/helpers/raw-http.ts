@@ -6,7 +6,6 @@ import { connect, type Socket } from 'node:net';
 export const FORM_TYPE = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
 const FILE_PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
 
-/** Encodes a form with one file. */
 export const formBody = (file: Buffer): Buffer =>
   Buffer.concat([Buffer.from(FILE_PART), file, Buffer.from('\r\n--xyz--\r\n')]);
 
@@ -14,7 +13,6 @@ export const formBody = (file: Buffer): Buffer =>
 export const formHead = (length: number): string =>
   `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\n${FORM_TYPE}Content-Length: ${length}\r\n\r\n`;
 
-/** Start of the file of a batch. */
 const BATCH_START = FILE_PART.replace('name="file"', 'name="files"');
 
 /**

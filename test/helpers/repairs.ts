@@ -1,5 +1,3 @@
-/** @module Limits of repairs, for tests of single repairs. */
-
 import type { ConversionInput } from '../../src/conversion/context.ts';
 import { createRepairContext } from '../../src/conversion/input/inspect.ts';
 import type { RepairContext } from '../../src/images/containers/file.ts';

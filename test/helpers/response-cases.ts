@@ -87,7 +87,6 @@ const one = (
 ): ResponseCase => ({ operation, status, how, send, ...rest });
 const withSettings = (settings: Record<string, string>) => ({ settings: () => settings });
 
-/** Cases of a path. */
 const pathCases = (operation: string, path: string): ResponseCase[] => [
   one(operation, 405, 'another method', ({ base }) => sendForm(base + path, { method: 'DELETE' })),
   one(
@@ -101,7 +100,6 @@ const pathCases = (operation: string, path: string): ResponseCase[] => [
   ...commonCases(`${operation}Methods`, path),
 ];
 
-/** Cases of every operation. */
 function commonCases(operation: string, path: string): ResponseCase[] {
   const plain = ({ base }: OwnService) => sendForm(base + path, { method: methodFor(operation) });
   const start = head(operation, path);
@@ -182,7 +180,6 @@ const formCases = Object.entries(FORMS).flatMap(([operation, form]): ResponseCas
   ];
 });
 
-/** Sends files to an endpoint. */
 const sending =
   (form: { path: string; part: string }, files: readonly (string | Uint8Array)[], fields: Fields = {}) =>
   (service: OwnService) =>
@@ -221,7 +218,6 @@ const identifyCases = (
   ] as const
 ).map(([status, how, send, settings]) => one('identify', status, how, send, settings));
 
-/** All cases. */
 export const CASES: readonly ResponseCase[] = [
   ...uploadCases,
   ...identifyCases,

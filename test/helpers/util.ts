@@ -1,4 +1,3 @@
-/** @module Small helpers. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

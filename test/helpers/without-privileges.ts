@@ -1,4 +1,3 @@
-/** @module Runs code without the rights of root. */
 import { spawnSync } from 'node:child_process';
 
 /**

@@ -1,4 +1,3 @@
-/** @module Reads ZIP archives. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32, type InflateRaw, inflateRawSync } from 'node:zlib';
@@ -77,7 +76,6 @@ export function readZipStream(file: Buffer): StreamedEntry[] {
 
 const take = (data: Buffer, bytes: number) => ({ content: data.subarray(0, bytes), bytes });
 
-/** Inflates the data at the start of a buffer. */
 function inflate(data: Buffer): { content: Buffer; bytes: number } {
   const { buffer, engine } = inflateRawSync(data, { info: true }) as unknown as {
     buffer: Buffer;

@@ -18,7 +18,6 @@ import { readXmpTexts, writeXmp } from '../../src/images/copyright/xmp.ts';
 import { inspect } from '../../src/images/index.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 
-/** Reads EXIF, IPTC or XMP again. */
 const readBack = async ({ exif, iptc, xmp }: ReturnType<typeof encodeCopyright>): Promise<FieldText[]> => [
   ...((exif && (await readExifTexts(bufferReader(exif)))) ?? []),
   ...(iptc ? readIptcTexts(toResource(iptc)) : []),

@@ -1,5 +1,4 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-/** @module Priority of tools and threads, below that of the event loop. */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';

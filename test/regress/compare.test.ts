@@ -22,7 +22,6 @@ function verdictOn(before: DecodedImage, after: DecodedImage) {
   return { verdict, kinds: [...new Set(reasons.map(({ kind }) => kind))] };
 }
 
-/** Measures the difference of two opaque rasters. */
 const measure = (one: Raster, other: Raster): Difference => measureDifference(one, other, true);
 
 describe('comparing two images', () => {

@@ -1,4 +1,3 @@
-/** @module Tests of what scripts/release.sh checks before it builds. */
 import { spawnSync } from 'node:child_process';
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

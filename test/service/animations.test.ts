@@ -418,7 +418,6 @@ describe('animations of thousands of frames', () => {
   });
 });
 
-/** Returns the width of each frame of a GIF. */
 async function frameWidths(body: Buffer): Promise<number[]> {
   const widths: number[] = [];
   for await (const { name, head } of gifBlocks(bufferReader(body)))

@@ -48,7 +48,6 @@ const areaOf = ({ size: [width, height], at: [x, y, side] }: Picture): Area => {
   return { left, top, width: length, height: length };
 };
 
-/** Draws a picture as SVG, without the noise. */
 function drawSvg(picture: Picture, extra = ''): Buffer {
   const [width, height] = picture.size;
   const [above, below] = BACKGROUNDS[picture.background];

@@ -1,5 +1,4 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-/** @module One file of several images: `combine`. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';

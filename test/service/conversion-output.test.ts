@@ -34,7 +34,6 @@ const LAST_BIT = 48;
 /** Minimum PSNR of 256 dithered colours for a smooth sky, in dB. */
 const PALETTE = 33;
 
-/** Fixtures with a transparent area, by their types. */
 const TRANSPARENT: readonly InputType[] = ['png', 'webp', 'tiff', 'avif', 'gif'];
 /** The source pixels of fixtures that sharp cannot decode. */
 const MADE_FROM: Partial<Record<InputType, () => Pixels>> = { bmp: () => scene(), ico: () => square(64) };

@@ -129,7 +129,6 @@ const MAX_LOSSY_ERROR = 3;
 const ADOBE_RGB = [64_000, 33_000, 21_000, 71_000, 15_000, 6_000] as const;
 const mediaTypeOf = (format: string): string => `image/${format === 'jpg' ? 'jpeg' : format}`;
 
-/** A profile of greys in linear light. */
 function greyProfile(): Buffer {
   const profile = writeProfile('Linear grey', [['kTRC', sampledCurve([1, 1, 0, 1, 0])]]);
   profile.write('GRAY', 16, 'latin1');

@@ -48,7 +48,6 @@ function formatsFor(
 describe('the fixture', () => {
   const service = useService();
   const answers = new Map<string, Promise<ClientResponse>>();
-  /** Converts a fixture once. */
   const convertOnce = (name: string, format: OutputType): Promise<ClientResponse> => {
     const key = `${name}.${format}`;
     const answer =

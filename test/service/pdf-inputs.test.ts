@@ -1,6 +1,4 @@
 // @full
-/** @module Pages of a PDF as images, with EXTRA_INPUTS=pdf. */
-
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { filled, type PdfPage, type PdfParts, pdf, pdfStream } from '../../scripts/fixtures/pdf.ts';

@@ -41,7 +41,6 @@ function samplesAt({ depth, type }: Png, x: number, y: number): number[] {
   });
 }
 
-/** Colour of an index. */
 const paletteColour = (index: number): number[] => [(index * 67) % 256, (index * 29) % 256, 255 - index];
 
 /** Encodes a PNG of rows without filters. */

@@ -1,6 +1,4 @@
 // @full
-/** @module Each reason of an error response, produced by a request. */
-
 import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
 import { pdf } from '../../scripts/fixtures/pdf.ts';
@@ -42,7 +40,6 @@ const svg = (width: number, height: number) =>
   Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"/>`);
 const flat = (width: number, height: number) => plain(width, height).png().toBuffer();
 
-/** Sends an image as the body. */
 const send =
   (query: string, image: () => Promise<Uint8Array> | Uint8Array, type = 'image/png'): Provoke =>
   async ({ base }) =>

@@ -47,7 +47,6 @@ async function tagged(...more: readonly string[]): Promise<Buffer> {
   return withTags('scene.jpg', file, `-ThumbnailImage<=${path}`);
 }
 
-/** Returns the path of a fixture. */
 const sourcePath = (name: string): string => (/heic|jxl/.test(name) ? extraPath(name) : fixturePath(name));
 
 /** Returns the kinds of which ExifTool finds a value. */

@@ -31,7 +31,6 @@ const COLOURS = [
   [40, 90, 160],
 ] as const;
 
-/** Builds a page of one colour. */
 const page = (colour: readonly number[], tags: TiffPage['tags'] = {}): TiffPage => ({
   tags: { 256: WIDTH, 257: HEIGHT, 258: [8, 8, 8], 262: 2, 277: 3, 278: HEIGHT, ...tags },
   strip: Buffer.alloc(WIDTH * HEIGHT * 3, Buffer.from(colour)),
@@ -135,7 +134,6 @@ describe('a TIFF in YCbCr without JPEG', () => {
   const own = useServiceWith(ALL_EXTRAS);
   const PATCHES = [...COLOURS, [255, 255, 255], [0, 0, 0], [20, 220, 30]] as const;
 
-  /** A patch of 16 × 16 pixels of each colour. */
   function patches(encode: (colour: readonly number[]) => readonly number[], tags: TiffPage['tags']): Buffer {
     const row = PATCHES.flatMap((colour) => Array<readonly number[]>(16).fill(encode(colour))).flat();
     const size = { 256: 16 * PATCHES.length, 257: 16, 278: 16 };

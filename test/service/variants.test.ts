@@ -18,7 +18,6 @@ import { readZip } from '../helpers/zip.ts';
 
 const photo = await fixture('scene.jpg');
 
-/** @module Several named results of one upload. */
 describe('variants', () => {
   const service = useServiceWith({ MAX_TOTAL_PIXELS: '1000000' });
 

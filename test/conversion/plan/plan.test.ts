@@ -51,7 +51,6 @@ describe('the golden plans of fixtures/plans.json', () => {
   const golden: Record<string, Golden> = JSON.parse(readFileSync(GOLDEN, 'utf8'));
   after(() => {
     if (!process.env.UPDATE) return;
-    // One line for each property, and an object for each plan.
     const plans = Object.entries(golden).map(([name, one]) => {
       const lines = Object.entries(one).map(([key, value]) => `    "${key}": ${JSON.stringify(value)}`);
       return `  "${name}": {\n${lines.join(',\n')}\n  }`;

@@ -273,7 +273,6 @@ function preparing(options: Partial<QueueOptions>) {
     queue,
     log,
     ends,
-    /** Prepares a job, and runs it. */
     async send(name: string, owner: Partial<JobOwner> = {}): Promise<string> {
       const prepare = open(name);
       using place = queue.enter({ signal, ...owner });

@@ -20,7 +20,6 @@ const SOURCE = new URL('../../../src/process/fork-server/fork-server.c', import.
 
 const SANITIZER_OPTIONS = { ASAN_OPTIONS: 'detect_leaks=0' };
 
-/** Sends bytes to a server, and returns how it ended. */
 const send = (bytes: Buffer, library = FORK_SERVER_LIBRARY) =>
   spawnSync(SH, [], {
     input: bytes,

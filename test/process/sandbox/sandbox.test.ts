@@ -48,7 +48,6 @@ const PICTURE = 'open("out", "w").write("image")';
 /** Trial that Python must pass under the allow-list. */
 const WRITES = { files: {}, args: programArgs(PICTURE), result: 'out' };
 
-/** Returns the command that runs a program. */
 function commandOf(program: string, cwd: string, timeoutMs = 60_000): Command {
   return { file: PYTHON, args: programArgs(program), cwd, timeoutMs };
 }
