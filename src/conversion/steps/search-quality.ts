@@ -16,9 +16,12 @@ const ACCEPTED_DIFFERENCES = [0.75, 0.75, 0.6];
 const TARGET_DIFFERENCE = 0.9;
 /**
  * Change of the logarithm of the difference per step of quality, assumed until there are two
- * results: the medians of photos and drawings below and above the first quality.
+ * results: the medians of photos and drawings below, above and far above the first quality. Blocks
+ * in a blurred background cause large differences, and disappear within few steps.
  */
-const DIFFERENCE_SLOPES = { lower: -0.035, higher: -0.06 };
+const DIFFERENCE_SLOPES = { lower: -0.035, higher: -0.06, far: -0.13 };
+/** Difference from which on the quality is far above. */
+const FAR_DIFFERENCE = 2.5;
 
 /** A quality, how much a result with it differs, and its bytes. */
 interface Tried {
@@ -95,8 +98,9 @@ function estimate(near: Tried, far: Tried | undefined): number {
   const measured = far
     ? Math.log(far.difference / near.difference) / (far.quality - near.quality)
     : Number.NaN;
-  const { lower, higher } = DIFFERENCE_SLOPES;
-  const slope = measured < lower / 4 ? measured : near.difference > 1 ? higher : lower;
+  const { lower, higher, far: farther } = DIFFERENCE_SLOPES;
+  const above = near.difference > FAR_DIFFERENCE ? farther : higher;
+  const slope = measured < lower / 4 ? measured : near.difference > 1 ? above : lower;
   return near.quality + Math.log(TARGET_DIFFERENCE / near.difference) / slope;
 }
 

@@ -125,4 +125,15 @@ describe('the search for the lowest quality that looks the same', () => {
     });
     expect([tried, found.looksSame]).to.deep.equal([[75], false]);
   });
+
+  it('does not try the highest quality because the first result differs much, as in a blur', async () => {
+    const range = { from: 75, lowest: 60, highest: 95, trials: 2, maxBytes: Number.POSITIVE_INFINITY };
+    const blocks = (quality: number) => 5 * Math.exp(-0.15 * (quality - 75));
+    const found = await searchLikeness(range, async (quality) => ({
+      difference: blocks(quality),
+      bytes: quality,
+    }));
+    expect(found.looksSame).to.equal(true);
+    expect(found.quality).to.be.below(90);
+  });
 });
