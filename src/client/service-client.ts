@@ -249,8 +249,8 @@ async function send<T>(
     const client = createClient(server.base, { key, retries: 0, fetch: fetchStreamed });
     const options = { ...Object.fromEntries(fields), watermark: mark || undefined } as ConvertOptions;
     const result = await client.convert(file, options, {
-      form: true,
-      signal: AbortSignal.any([signal, stop.signal]), // versions up to 0.2.0 accept only forms
+      form: true, // versions up to 0.2.0 accept only forms
+      signal: AbortSignal.any([signal, stop.signal]),
       headers: known === undefined ? {} : { 'If-None-Match': `"${known}"` },
     });
     if (result.type === ARCHIVE_TYPE) {

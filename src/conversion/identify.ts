@@ -31,7 +31,7 @@ import { planResult } from './plan-result.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import { DEFAULT_OPTIONS } from './request/checks.ts';
 
-/** What the header of an image states, as `POST /identify` returns it, except its name. */
+/** What is known of an image without its pixels, as `POST /identify` returns it, but its name. */
 export type ImageDescription = Awaited<ReturnType<typeof describeImage>>;
 
 /** A conversion to describe in addition to the image. */

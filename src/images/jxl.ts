@@ -211,7 +211,7 @@ export interface JxlMetadata {
   readonly xmp?: Buffer | undefined;
 }
 
-/** Returns the changes that append metadata, if the file has none of its kind, as boxes. */
+/** Returns the changes that append metadata as boxes, unless the file has some of that kind. */
 export async function jxlMetadataEdits(
   file: FileHandle,
   size: number,

@@ -71,7 +71,7 @@ export const ONE_PIXEL = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==',
   'base64',
 );
-/** Lines of `-list resource`, in both versions, when the policy and the environment apply. */
+/** Lines of `-list resource`, in versions 6 and 7, if the policy and the environment apply. */
 const expectedLimits = (limits: MagickLimits): RegExp[] => [
   new RegExp(`^\\s*Width: (?:${limits.side}|${(limits.side / 1000).toPrecision(3)}K)P$`, 'm'),
   /^\s*Disk: 0B$/m,

@@ -129,7 +129,7 @@ function totalPixels(extent: Extent): number {
   return animation ? width * height * animation.delaysMs.length : countPixels(countedPages(extent));
 }
 
-/** Bytes per pixel of an image that is stored to be encoded again: CMYK and alpha, 8 bits each. */
+/** Bytes per pixel of an image that is stored to be encoded again: CMYK and alpha of 8 bits. */
 const KEPT_BYTES_PER_PIXEL = 5;
 const PPM_BYTES_PER_PIXEL = 3;
 const PNG_BYTES_PER_PIXEL = OUTPUTS.png.maxBytesPerPixel;

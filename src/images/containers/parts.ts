@@ -212,7 +212,7 @@ function isMarkerAt(bytes: Buffer, at: number): boolean {
   return bytes[at] === 0xff && bytes[at + 1] !== 0xff && bytes[at + 1] !== 0;
 }
 
-/** Counts the bytes before the next marker: all of the window except the last without one. */
+/** Counts the bytes before the next marker, or all but the last of a window without a marker. */
 async function countSkipped(bytes: ByteReader, start: number): Promise<number> {
   const window = await bytes.read(start, SEARCHED_BYTES);
   const last = window.length - 1;

@@ -52,7 +52,7 @@ export interface Copyright {
 
 /** Maximum bytes of a text. Usage terms have several hundred. */
 export const MAX_TEXT_BYTES = 8 * 1024;
-/** Maximum number of texts, and of their bytes as XML, which fit into a segment of a JPEG. */
+/** Maximum number of texts, and of their bytes as XML: they fit into 64 KiB, a JPEG segment. */
 export const MAX_TEXTS = 200;
 const MAX_TOTAL_BYTES = 40_000;
 

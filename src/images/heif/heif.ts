@@ -148,7 +148,7 @@ const profileIn = (properties: readonly Box[]): Buffer | undefined =>
 /** Matrices of YCgCo-Re and -Ro, with 1 or 2 bits more for chroma (ITU-T H.273, table 4). */
 const YCGCO_R = [16, 17];
 
-/** Returns whether the code points state YCgCo-R, which libheif before 1.19 misreads. */
+/** Returns whether code points state YCgCo-R, which libheif before 1.19 takes for YCbCr. */
 function isLosslessYcgco(properties: readonly Box[]): boolean {
   return codePointsIn(properties).some((points) => YCGCO_R.includes(readNumber(points, 8, 2) ?? 0));
 }

@@ -8,7 +8,7 @@ const START = Buffer.of(0xff, 0xd8);
 const END = Buffer.of(0xff, 0xd9);
 const END_OF_IMAGE = 0xd9;
 
-/** Maximum number of segments to copy. A progressive JPEG has a hundred; others are cut off. */
+/** Maximum number of segments to copy. A progressive JPEG has a hundred. More are cut off. */
 const MAX_SEGMENTS = 10_000;
 
 /** Markers of frame headers, tables, restart intervals and numbers of lines (T.81, table B.1). */

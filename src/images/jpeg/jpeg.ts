@@ -25,7 +25,7 @@ const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
  */
 const MAX_SMOOTH_BITS = 7;
 
-/** Binary logarithms of the parts of a smooth scan before the samples: a sixteenth to a half. */
+/** log2 of the parts of a smooth scan after which samples are taken: a sixteenth to a half. */
 const SAMPLED_AFTER = [4, 3, 2, 1];
 const SAMPLE_BYTES = 4096;
 /**

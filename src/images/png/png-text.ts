@@ -1,4 +1,4 @@
-/** @module Metadata in texts of a PNG, as hexadecimal digits of ImageMagick and djxl. */
+/** @module Metadata in text chunks of a PNG, which ImageMagick and djxl write in hexadecimal. */
 import { createWriteStream } from 'node:fs';
 import { type FileHandle, rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';

@@ -221,5 +221,5 @@ function isPossible(primaries: Primaries): boolean {
 
 /** Smallest area of two triangles of primaries; sRGB has 0.22. */
 const MIN_AREA = 0.01;
-/** Largest s15Fixed16Number (ICC.1:2022, 4.6), which a white of hardly one cone exceeds. */
+/** Largest s15Fixed16Number (ICC.1:2022, 4.6). A white that hardly excites a cone exceeds it. */
 const MAX_XYZ = 32_767;

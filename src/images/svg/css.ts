@@ -236,7 +236,7 @@ function replaceFunctions(
   return applyEdits(css, edits);
 }
 
-/** Returns a named CSS colour as `#rrggbb`; undefined for transparent, system and no colours. */
+/** Returns a CSS colour name as `#rrggbb`; undefined for other words, also of system colours. */
 export function colourByName(name: string): string | undefined {
   const component = parseComponentValue(tokenize({ css: name }));
   const parsed = (component && color(component)) || undefined;

@@ -151,7 +151,7 @@ const REQUIRED = 'requiredFeatures';
 /** Initial font size of browsers in pixels. */
 const INITIAL_FONT_SIZE = 16;
 
-/** Writes font sizes of the root element in pixels, if this size is in pixels or font sizes. */
+/** Converts lengths in root font sizes to pixels, if that size is in pixels or font sizes. */
 function resolveRootLengths(text: string, { tags, styleSheets }: Markup, budget: CssBudget): string {
   const [root] = tags;
   const sizes = styleSheets.flatMap(({ start, end }) =>

@@ -78,7 +78,7 @@ const NEVER =
   /^(?:hover|active|focus|focus-visible|focus-within|target|visited|checked|indeterminate|disabled|enabled|required|optional|valid|invalid|read-write|placeholder-shown|fullscreen|modal|autofill|before|after|first-line|first-letter)$/;
 const LISTS = /^(?:is|where|matches|-webkit-any|not)$/;
 
-/** At-rules of browsers whose text stays, so that it is found. Others are left out. */
+/** At-rules that librsvg ignores, but not browsers: they stay, to be found. Others are left out. */
 const KEPT = ['import', 'font-face', 'container', 'scope', 'property'];
 
 /** Layers by the names of their paths, in the order in which they occur. */

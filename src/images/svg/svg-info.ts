@@ -18,7 +18,7 @@ const FONT_SIZE = 12;
  */
 const STYLE_SHEETS = ['<style', ':style', '<?xml-stylesheet'];
 
-/** Length in pixels, NaN if only librsvg knows it, or `auto` if another side defines it. */
+/** Length in pixels; NaN if only librsvg knows it; `auto` from the view box or the other side. */
 type Length = number | 'auto';
 
 /**
@@ -42,7 +42,7 @@ export async function readSvg(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-/** Bytes of an attribute or text that librsvg refuses (`XML_MAX_TEXT_LENGTH` of libxml2). */
+/** Minimum bytes of a text that librsvg refuses by default (libxml2's `XML_MAX_TEXT_LENGTH`). */
 const LONG_BYTES = 10_000_000;
 
 /** Entities could grow without the limit. */

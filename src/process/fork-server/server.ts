@@ -41,7 +41,7 @@ export class NotStartedError extends Error {
   readonly code = 'EAGAIN';
 }
 
-/** Time limit for preparing a server, in ms. A program without the library reports no start. */
+/** Time limit for preparing a server, in ms. A program that ignores the library reports none. */
 const START_TIMEOUT_MS = 5_000;
 /** Time after which a server that does not report the end of a killed job is killed, in ms. */
 const KILL_TIMEOUT_MS = 5_000;

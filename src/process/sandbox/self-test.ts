@@ -116,7 +116,7 @@ function trial(files: Trial['files'], line: string, others: Partial<Trial> = {})
   return { files, args, result: args.at(-1) as string, ...others };
 }
 
-/** Returns a trial that writes each format that this ImageMagick can write, and reads it back. */
+/** Returns a trial that writes and reads back each format, as far as this ImageMagick can. */
 function magickTrial({ reads, writes, major }: Magick): Trial {
   const both = ['JPEG', 'GIF', 'BMP', 'WEBP'].filter((coder) => reads.has(coder) && writes.has(coder));
   // With version 6, heif-convert decodes AVIF.

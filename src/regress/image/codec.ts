@@ -1,4 +1,4 @@
-/** @module Decodes results with libraries that no tool uses, and encodes images for reports. */
+/** @module Decodes results independently of the tested tools, and encodes images for reports. */
 import { hash } from 'node:crypto';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
 import { numericQuality } from '../../conversion/plan/encode.ts';

@@ -40,5 +40,5 @@ function createTag(unsafe: RegExp) {
 
 export const html = createTag(/[&<>"']/g);
 
-/** XML excludes some characters even when escaped, as lone surrogates (XML 1.0, 2.2). */
+/** XML excludes some characters even when escaped, such as lone surrogates (XML 1.0, 2.2). */
 export const xml = createTag(/[&<>"'\t\n\r]|[^\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu);
