@@ -37,8 +37,8 @@ const gaussian = (sigma: number | string): string[] => [
 /** Least sigma in pixels of an image that is reduced for the blur. */
 const MIN_REDUCED_SIGMA = 5;
 /**
- * Fewest and most pixels a side that become one for the blur. For two, extending the edges takes the
- * time that the filter saves.
+ * Fewest and most pixels a side that become one for the blur. For two, extending the edges takes
+ * the time that the filter saves.
  */
 const [MIN_REDUCTION, MAX_REDUCTION] = [3, 8];
 
