@@ -1,28 +1,14 @@
 // @full: all states of the page in all modes
 import { readFile } from 'node:fs/promises';
-import axe from 'axe-core';
 import { expect } from 'chai';
-import type { Locator, Page } from 'playwright-core';
+import type { Locator } from 'playwright-core';
 import sharp from 'sharp';
 import { createApiKey } from '../../src/files/api-keys.ts';
-import { fixture, fixturePath } from '../helpers/client.ts';
+import { fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { startService, useOwnServices, useServiceWith } from '../helpers/service.ts';
-import {
-  chooseFormat,
-  convertAll,
-  made,
-  openMenu,
-  pick,
-  row,
-  settled,
-  showCurl,
-  showFailures,
-  showMore,
-  showOptions,
-  useBrowser,
-} from './browser.ts';
+import { copies, made, PHONE, useBrowser, type WebPage } from './browser.ts';
 
 /** Windows of a desktop, of a tablet, of a desktop at a zoom of 200%, and of a phone. */
 const WINDOWS = [
@@ -31,23 +17,20 @@ const WINDOWS = [
   [640, 400],
   [360, 740],
 ] as const;
-const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
 /** Fills the list with files in every state. */
-const fill = async (page: Page) => {
-  await page.getByRole('radio', { name: 'JPEG' }).check();
-  await pick(page, [
-    ...(await Promise.all(
-      ['scene.tiff', 'window.png', 'moving.gif', 'grey.jpg'].map(async (name) =>
-        made(name, await fixture(name)),
-      ),
-    )),
+const fill = async (page: WebPage) => {
+  await page.chooseFormat('JPEG');
+  await page.convertFiles([
+    'scene.tiff',
+    'window.png',
+    'moving.gif',
+    'grey.jpg',
     made(`${'a-very-long-name-'.repeat(8)}.gif`, Buffer.from('GIF89a, and no more')),
   ]);
-  await convertAll(page);
-  await pick(page, [fixturePath('scene.svg')]);
-  await showOptions(page);
-  await showCurl(page);
+  await page.pick(['scene.svg']);
+  await page.showOptions();
+  await page.showCurl();
 };
 
 /** Returns whether an element is inside of the window. */
@@ -60,16 +43,6 @@ describe('accessibility of the page', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
 
-  /** Returns the violations that axe-core finds with its default rules. */
-  const faults = async (page: Page, leastRules = 20): Promise<string[]> => {
-    await page.evaluate(axe.source);
-    const { violations, passes } = await page.evaluate(() =>
-      (window as unknown as { axe: typeof axe }).axe.run(),
-    );
-    expect(passes.length, 'rules that had something to look at').to.be.above(leastRules);
-    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
-  };
-
   for (const [mode, options, windows] of [
     ['in light mode', { colorScheme: 'light' }, WINDOWS.slice(0, 3)],
     ['in dark mode on a phone', { ...PHONE, colorScheme: 'dark' }, []],
@@ -79,78 +52,77 @@ describe('accessibility of the page', () => {
       const expectNoneInWindows = async () => {
         for (const [width, height] of windows) {
           await page.setViewportSize({ width, height });
-          expect(await faults(page), `${width} × ${height}`).to.deep.equal([]);
+          expect(await page.faults(20), `${width} × ${height}`).to.deep.equal([]);
         }
         if (windows.length > 0) await page.setViewportSize({ width: 1100, height: 800 });
       };
-      expect(await faults(page)).to.deep.equal([]);
+      expect(await page.faults(20)).to.deep.equal([]);
       await fill(page);
-      expect(await faults(page)).to.deep.equal([]);
+      expect(await page.faults(20)).to.deep.equal([]);
       await expectNoneInWindows();
-      await showFailures(page);
+      await page.showFailures();
       await page.getByRole('row', { name: /^a-very-long/ }).waitFor();
-      expect(await faults(page)).to.deep.equal([]);
-      await page.getByRole('button', { name: /^Remove a-very-long/ }).click();
-      await page.getByRole('button', { name: 'Undo' }).waitFor();
-      expect(await faults(page)).to.deep.equal([]);
-      const menu = await openMenu(page, 'moving.gif');
-      expect(await faults(page)).to.deep.equal([]);
+      expect(await page.faults(20)).to.deep.equal([]);
+      await page.button(/^Remove a-very-long/).click();
+      await page.button('Undo').waitFor();
+      expect(await page.faults(20)).to.deep.equal([]);
+      const menu = await page.openMenu('moving.gif');
+      expect(await page.faults(20)).to.deep.equal([]);
       await menu.getByRole('button', { name: 'Rotate right' }).click();
       await menu.getByText('Own options: Rotate').waitFor();
       await page.keyboard.press('Escape');
       await menu.waitFor({ state: 'detached' });
-      expect(await faults(page)).to.deep.equal([]);
-      await page.getByRole('button', { name: 'Compare window.png' }).click();
-      await page.getByRole('dialog').waitFor();
-      expect(await faults(page)).to.deep.equal([]);
+      expect(await page.faults(20)).to.deep.equal([]);
+      await page.compare('window.png');
+      expect(await page.faults(20)).to.deep.equal([]);
       await page.getByRole('button', { name: 'Crop', exact: true }).click();
-      await page.getByRole('button', { name: 'Selected part' }).waitFor();
-      expect(await faults(page)).to.deep.equal([]);
+      await page.button('Selected part').waitFor();
+      expect(await page.faults(20)).to.deep.equal([]);
       await expectNoneInWindows();
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'hidden' });
-      await showOptions(page);
-      await page.getByRole('radio', { name: 'PDF' }).check();
-      await convertAll(page);
-      await page.getByRole('button', { name: 'Compare window.png' }).click();
+      await page.showOptions();
+      await page.chooseFormat('PDF');
+      await page.convertAll();
+      await page.button('Compare window.png').click();
       await page.locator('iframe').waitFor();
-      expect(await faults(page)).to.deep.equal([]);
+      expect(await page.faults(20)).to.deep.equal([]);
     });
 
     it(`has no axe violations ${mode}: a watermark, wrong fields, a skipped file`, async () => {
       const page = await open(service, options);
       const twice = [fixturePath('pages.tiff')];
-      await pick(page, twice);
-      await pick(page, twice);
+      await page.pick(twice);
+      await page.pick(twice);
       await page.locator('.skipped').getByText('1 skipped: already in the list').waitFor();
-      await showOptions(page);
-      await showMore(page);
+      await page.showOptions();
+      await page.showMore();
       await page.getByLabel('Watermark', { exact: true }).setInputFiles(fixturePath('scene.png'));
       await page.getByLabel('Opacity').waitFor();
       await page.getByLabel('Pages', { exact: true }).fill('3-1');
       await page.getByText('Type numbers from 1 to 10000').waitFor();
       await page.getByLabel('Names of results').fill('{wide}');
       await page.getByText('{wide} is unknown.').waitFor();
-      expect(await faults(page)).to.deep.equal([]);
+      expect(await page.faults(20)).to.deep.equal([]);
     });
 
     it(`has no axe violations ${mode}: a grabbed row, one file of all, and its preview`, async () => {
       const page = await open(service, options);
-      await pick(page, ['scene.png', 'scene.jpg', 'moving.gif'].map(fixturePath));
-      await showOptions(page);
-      await chooseFormat(page, 'GIF');
-      await showMore(page);
+      await page.pick(['scene.png', 'scene.jpg', 'moving.gif']);
+      await page.showOptions();
+      await page.chooseFormat('GIF');
+      await page.showMore();
       await page.getByRole('switch', { name: 'One file' }).check();
       await page.getByRole('button', { name: 'Move scene.jpg', exact: true }).click();
-      await page.getByRole('button', { name: 'Move scene.jpg up' }).waitFor();
-      expect(await faults(page)).to.deep.equal([]);
-      await page.getByRole('button', { name: 'Make one GIF' }).click();
-      await page.getByRole('button', { name: 'Preview' }).click();
+      await page.button('Move scene.jpg up').waitFor();
+      expect(await page.faults(20)).to.deep.equal([]);
+      await page.button('Make one GIF').click();
+      await page.button('Preview').click();
       await page.getByRole('dialog').getByAltText('The result').waitFor();
-      expect(await faults(page, 10)).to.deep.equal([]); // it has few elements
+      expect(await page.faults()).to.deep.equal([]); // it has few elements
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
-      expect(await faults(page)).to.deep.equal([]);
+      expect(await page.faults(20)).to.deep.equal([]);
     });
 
     it(`has no axe violations ${mode}: the form of the API key, and a wrong key`, async () => {
@@ -159,11 +131,11 @@ describe('accessibility of the page', () => {
       await using locked = await startService({ API_KEYS_FILE, REQUIRE_API_KEY: 'on' });
       const page = await open(locked, options);
       const form = page.getByRole('form', { name: 'API key' });
-      expect(await faults(page)).to.deep.equal([]);
+      expect(await page.faults(20)).to.deep.equal([]);
       await form.getByLabel('API key').fill('wrong');
       await form.getByRole('button', { name: 'Use key' }).click();
       await form.getByText('The server does not accept this API key.').waitFor();
-      expect(await faults(page)).to.deep.equal([]);
+      expect(await page.faults(20)).to.deep.equal([]);
     });
   }
 
@@ -190,14 +162,13 @@ describe('accessibility of the page', () => {
     const segment = (name: string) => page.locator('.segment').filter({ hasText: name });
     expect(await colour(segment('WebP'), 0.05)).to.not.equal(await colour(segment('PNG'), 0.05));
 
-    await pick(page, [fixturePath('scene.png')]);
-    await convertAll(page);
-    await pick(page, [fixturePath('scene.jpg')]);
+    await page.convertFiles(['scene.png']);
+    await page.pick(['scene.jpg']);
     const progress = page.getByRole('progressbar', { name: 'Files converted' }); // 1 of 2
     expect(await colour(progress, 0.3)).to.not.equal(await colour(progress, 0.7));
 
-    await page.getByRole('button', { name: 'Compare scene.png' }).click();
-    const zoom = page.getByRole('button', { name: 'Zoom to 100%' });
+    await page.button('Compare scene.png').click();
+    const zoom = page.button('Zoom to 100%');
     const released = await colour(zoom, 0.05);
     await zoom.click();
     expect(await colour(zoom, 0.05)).to.not.equal(released);
@@ -205,8 +176,8 @@ describe('accessibility of the page', () => {
 
   it('draws the arrow of each list of choices without a gap', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.png')]);
-    await page.getByRole('button', { name: 'Compare scene.png' }).click();
+    await page.pick(['scene.png']);
+    await page.button('Compare scene.png').click();
     const selects = page.getByRole('dialog').locator('select');
     const rows: string[] = [];
     // The places of the lists differ by fractions of a pixel.
@@ -227,8 +198,8 @@ describe('accessibility of the page', () => {
 
   it('does not highlight a disabled button under the pointer', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.png')]);
-    const download = page.getByRole('button', { name: 'Download ZIP' });
+    await page.pick(['scene.png']);
+    const download = page.button('Download ZIP');
     const background = () => download.evaluate((button) => getComputedStyle(button).backgroundColor);
     const before = await background();
     await download.hover({ force: true });
@@ -238,13 +209,9 @@ describe('accessibility of the page', () => {
 
   it('has one scroll bar, that of the page, with all options beside a long list', async () => {
     const page = await open(service, { viewport: { width: 1100, height: 600 } });
-    const image = await fixture('grey.jpg');
-    await pick(
-      page,
-      Array.from({ length: 30 }, (_, at) => made(`${at}.jpg`, image)),
-    );
+    await page.pick(await copies(30));
     await page.evaluate(() => scrollTo(0, 400));
-    await showMore(page);
+    await page.showMore();
     expect(await page.getByText('More', { exact: true }).evaluate(isInView)).to.equal(true);
     const scrolling = await page.evaluate(() =>
       [...document.querySelectorAll('body *')]
@@ -257,22 +224,20 @@ describe('accessibility of the page', () => {
 
   it('shows which option is invalid, also in the closed section', async () => {
     const page = await open(service, { viewport: { width: 1100, height: 600 } });
-    await pick(page, [fixturePath('scene.png')]);
+    await page.pick(['scene.png']);
     const more = page.getByText('More', { exact: true });
-    await showMore(page);
+    await page.showMore();
     const size = page.getByLabel('Max file size');
     await size.fill('0');
     await more.click();
-    await page.getByRole('button', { name: 'Convert 1 file' }).click();
+    await page.button('Convert 1 file').click();
     expect(await size.evaluate((field) => field === document.activeElement)).to.equal(true);
     const isCovered = await size.evaluate((field) => {
       const { left, top, bottom } = field.getBoundingClientRect();
       return document.elementFromPoint(left + 5, (top + bottom) / 2) !== field;
     });
     expect(isCovered).to.equal(false);
-    await row(page, 'scene.png')
-      .getByRole('button', { name: /^Convert / })
-      .waitFor();
+    await page.ready('scene.png');
   });
 
   it('shows all of each row and button on a phone with text that is twice as large', async () => {
@@ -287,7 +252,7 @@ describe('accessibility of the page', () => {
     expect(await beyond()).to.deep.equal([]);
     await fill(page);
     expect(await beyond()).to.deep.equal([]);
-    await page.getByRole('button', { name: 'Compare window.png' }).tap();
+    await page.button('Compare window.png').tap();
     await page.locator('.tag.end').waitFor();
     const [original, result] = await page
       .locator('.tag')
@@ -313,53 +278,34 @@ describe('accessibility of the page', () => {
       }),
     );
     expect(misplaced).to.deep.equal([]);
-    await page.getByRole('button', { name: 'Compare window.png' }).tap();
+    await page.button('Compare window.png').tap();
     expect(await page.getByRole('dialog').evaluate((dialog) => dialog.scrollWidth)).to.be.at.most(320);
-    expect(await page.getByRole('button', { name: 'Zoom to 100%' }).isVisible()).to.equal(true);
+    expect(await page.button('Zoom to 100%').isVisible()).to.equal(true);
   });
 
   for (const [width, height] of WINDOWS) {
     it(`supports all actions by keyboard alone in a window of ${width} × ${height} pixels`, async () => {
       const page = await open(service, { viewport: { width, height } });
-      const name = () =>
-        page.evaluate(() => {
-          const { activeElement: at } = document;
-          const input = at as HTMLInputElement | null;
-          return (
-            at?.getAttribute('aria-label') ?? input?.labels?.[0]?.textContent?.trim() ?? at?.textContent ?? ''
-          );
-        });
-      /** Returns whether another element is above the focused one. */
-      const isCovered = () =>
-        page.evaluate(() => {
-          const at = document.activeElement as Element;
-          const shown = at.closest('label') ?? at;
-          const { x, y, width, height } = shown.getBoundingClientRect();
-          const points = [y + 2, y + height / 2, y + height - 2];
-          return (
-            at !== document.body &&
-            !points.some((top) => shown.contains(document.elementFromPoint(x + width / 2, top)))
-          );
-        });
       const tabTo = async (wanted: RegExp) => {
         for (let step = 0; step < 40; step += 1) {
           await page.keyboard.press('Tab');
-          expect(await isCovered(), await name()).to.equal(false);
-          if (wanted.test(await name())) return;
+          expect(await page.isFocusCovered(0.1, 0.5, 0.9), await page.focused()).to.equal(false);
+          if (wanted.test(await page.focused())) return;
         }
         expect.fail(`Tab never comes to ${wanted}`);
       };
       const arrowTo = async (key: string, wanted: string) => {
-        for (let step = 0; step < 5 && (await name()) !== wanted; step += 1) await page.keyboard.press(key);
-        expect(await name()).to.equal(wanted);
+        for (let step = 0; step < 5 && (await page.focused()) !== wanted; step += 1)
+          await page.keyboard.press(key);
+        expect(await page.focused()).to.equal(wanted);
       };
       // Playwright enables this event in the browser without waiting for it, so enable it well
       // before the key that causes it.
       const chooser = page.waitForEvent('filechooser');
       await tabTo(/^Choose files/);
       await page.keyboard.press('Enter');
-      await (await chooser).setFiles([fixturePath('scene.png'), fixturePath('scene.jpg')]);
-      await row(page, 'scene.jpg').waitFor();
+      await (await chooser).setFiles(['scene.png', 'scene.jpg'].map(fixturePath));
+      await page.row('scene.jpg').waitFor();
       if (width < 1000) {
         await tabTo(/^WebP · quality 80/);
         await page.keyboard.press('Enter');
@@ -374,9 +320,9 @@ describe('accessibility of the page', () => {
       await page.keyboard.type('50');
       await tabTo(/^Convert 2 files/);
       await page.keyboard.press('Enter');
-      expect(await name()).to.equal('All files');
-      await settled(page);
-      expect(await name()).to.equal('All files');
+      expect(await page.focused()).to.equal('All files');
+      await page.settled();
+      expect(await page.focused()).to.equal('All files');
       await tabTo(/^scene.jpg/);
       await page.keyboard.press('Enter');
       await page.getByRole('dialog').waitFor();
@@ -386,36 +332,27 @@ describe('accessibility of the page', () => {
       await tabTo(/^Zoom to 100%/);
       await page.keyboard.press('Space');
       await page.keyboard.press('Escape');
-      expect(await name()).to.equal('scene.jpg');
+      expect(await page.focused()).to.equal('scene.jpg');
       await arrowTo('ArrowRight', 'Save scene.png');
       const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')]);
       const { format, width: across } = await sharp(await readFile(await download.path())).metadata();
       expect([format, across]).to.deep.equal(['png', 50]);
       await arrowTo('ArrowLeft', 'Remove scene.jpg');
       await page.keyboard.press('Enter');
-      await page.getByRole('button', { name: 'Remove scene.jpg' }).waitFor({ state: 'detached' });
-      expect(await name()).to.equal('Remove scene.png');
+      await page.button('Remove scene.jpg').waitFor({ state: 'detached' });
+      expect(await page.focused()).to.equal('Remove scene.png');
       await page.keyboard.press('Enter');
-      await row(page, 'scene.png').waitFor({ state: 'detached' });
-      expect(await name()).to.equal('Choose files');
+      await page.row('scene.png').waitFor({ state: 'detached' });
+      expect(await page.focused()).to.equal('Choose files');
     });
   }
 
   it('has one tab stop for all rows, and arrow keys inside', async () => {
     const page = await open(service);
-    const image = await fixture('grey.jpg');
-    await pick(
-      page,
-      Array.from({ length: 40 }, (_, at) => made(`${at}.jpg`, image)),
-    );
-    const name = () =>
-      page.evaluate(() => {
-        const { activeElement: at } = document;
-        return at?.getAttribute('aria-label') ?? at?.textContent ?? '';
-      });
+    await page.pick(await copies(40));
     const press = async (key: string) => {
       await page.keyboard.press(key);
-      return name();
+      return page.focused();
     };
     await page.getByText('More', { exact: true }).focus();
     const stops: string[] = [];
@@ -432,73 +369,48 @@ describe('accessibility of the page', () => {
     expect(await press('ArrowLeft')).to.equal('0.jpg');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Delete');
-    await row(page, '39.jpg').waitFor();
-    expect([await name(), await page.getByRole('row').count()]).to.deep.equal(['2.jpg', 39]);
+    await page.row('39.jpg').waitFor();
+    expect([await page.focused(), await page.getByRole('row').count()]).to.deep.equal(['2.jpg', 39]);
     expect(await press('Tab')).to.not.include('.jpg');
     expect(await press('Shift+Tab')).to.equal('2.jpg');
   });
 
   it('keeps the focused element of a long list in view', async () => {
     const page = await open(service);
-    const image = await fixture('grey.jpg');
-    await pick(
-      page,
-      Array.from({ length: 12 }, (_, at) => made(`${at}.jpg`, image)),
-    );
-    await convertAll(page);
+    await page.convertFiles(await copies(12));
     await page.evaluate(() => scrollTo(0, 0));
-    await row(page, '0.jpg').first().focus();
-    const hidden = () =>
-      page.evaluate(() => {
-        const at = document.activeElement as Element;
-        const { x, y, width, height } = at.getBoundingClientRect();
-        const shown = document.elementFromPoint(x + width / 2, y + height - 2);
-        return at.contains(shown) ? [] : [at.getAttribute('aria-label')];
-      });
-    const all: unknown[] = [];
-    for (let step = 0; step < 12; step += 1) {
-      all.push(...(await hidden()));
-      await page.keyboard.press('ArrowDown');
-    }
-    for (let step = 0; step < 12; step += 1) {
-      await page.keyboard.press('ArrowUp');
-      all.push(...(await hidden()));
-    }
-    expect(all).to.deep.equal([]);
+    await page.row('0.jpg').first().focus();
+    const hidden: string[] = [];
+    for (const key of ['ArrowDown', 'ArrowUp'])
+      for (let step = 0; step < 12; step += 1) {
+        if (await page.isFocusCovered(0.95)) hidden.push(await page.focused());
+        await page.keyboard.press(key);
+      }
+    expect(hidden).to.deep.equal([]);
   });
 
   it('hides no focused element behind the action bar at a zoom of 400%', async () => {
     // WCAG 2.2, 1.4.10: a window of 1280 by 1024 pixels at 400%.
     const page = await open(service, { viewport: { width: 320, height: 256 } });
-    await pick(page, [fixturePath('scene.png')]);
-    await convertAll(page);
+    await page.convertFiles(['scene.png']);
     await page.evaluate(() => scrollTo(0, 0));
-    const hidden: unknown[] = [];
+    const hidden: string[] = [];
     for (let step = 0; step < 20; step += 1) {
       await page.keyboard.press('Tab');
-      const name = await page.evaluate(() => {
-        const at = document.activeElement as Element;
-        const shown = at.closest('label') ?? at;
-        const { x, y, width, height } = shown.getBoundingClientRect();
-        const top = document.elementFromPoint(x + width / 2, y + height / 2);
-        return at === document.body || shown.contains(top) ? undefined : shown.textContent;
-      });
-      if (name !== undefined) hidden.push(name);
+      if (await page.isFocusCovered(0.5)) hidden.push(await page.focused());
     }
     expect(hidden).to.deep.equal([]);
   });
 
   it('announces changes to screen readers', async () => {
     const page = await open(service);
-    const status = page.getByRole('status');
-    const announced = (text: string) => status.filter({ hasText: text }).waitFor({ state: 'attached' });
-    await pick(page, [made('scene.png', await fixture('scene.png')), made('bad.png', Buffer.from('text'))]);
-    await announced('2 files added.');
-    await convertAll(page);
-    await announced('1 of 2 converted, 1 failed.');
-    await announced('bad.png: The file is not an image of a supported format');
-    await page.getByRole('button', { name: 'Download ZIP' }).click();
-    await announced('converted.zip is ready.');
+    await page.pick(['scene.png', made('bad.png', Buffer.from('text'))]);
+    await page.announced('2 files added.');
+    await page.convertAll();
+    await page.announced('1 of 2 converted, 1 failed.');
+    await page.announced('bad.png: The file is not an image of a supported format');
+    await page.button('Download ZIP').click();
+    await page.announced('converted.zip is ready.');
   });
 });
 
@@ -513,9 +425,9 @@ describe('the logo during a conversion', () => {
     it(`${moves ? 'turns' : 'does not move if reduced motion is preferred'}`, async () => {
       await start({ MAGICK_BIN: await fakeMagick('sleep 60') });
       const page = await open(current(), { reducedMotion });
-      await pick(page, [fixturePath('scene.png')]);
-      await page.getByRole('button', { name: 'Convert 1 file' }).click();
-      await row(page, 'scene.png').getByText('Converting').waitFor();
+      await page.pick(['scene.png']);
+      await page.button('Convert 1 file').click();
+      await page.row('scene.png').getByText('Converting').waitFor();
       const running = await page.evaluate(() =>
         document
           .getAnimations()

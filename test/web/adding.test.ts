@@ -2,27 +2,25 @@
 import { mkdir, unlink, utimes, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { formatBytes } from '../../src/base/text.ts';
-import { fixture, fixturePath } from '../helpers/client.ts';
+import { fixture } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { convertAll, drop, finished, heldUrls, made, pick, recordUrls, row, useBrowser } from './browser.ts';
+import { made, useBrowser, type WebPage } from './browser.ts';
 
 describe('adding files to the page', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
 
-  const names = (page: Page) => page.locator('.file-name').allTextContents();
-  const listed = async (page: Page, count: number) => {
+  const listed = async (page: WebPage, count: number) => {
     await page.getByRole('button', { name: new RegExp(`^Convert ${count} file`) }).waitFor();
-    return names(page);
+    return page.names();
   };
 
   it('frees the memory of files that are removed before their thumbnails exist', async () => {
     const page = await open(service);
-    await recordUrls(page);
+    await page.recordUrls();
     await page.evaluate(() => {
       const decoding = Promise.withResolvers<void>();
       Object.assign(window, { decodeNow: decoding.resolve });
@@ -32,18 +30,18 @@ describe('adding files to the page', () => {
         await decode.call(this);
       };
     });
-    await pick(page, [fixturePath('scene.jpg'), fixturePath('scene.png')]);
-    await page.getByRole('button', { name: 'Remove scene.jpg' }).click();
-    await pick(page, [fixturePath('grey.jpg')]); // the removal can no longer be undone
+    await page.pick(['scene.jpg', 'scene.png']);
+    await page.button('Remove scene.jpg').click();
+    await page.pick(['grey.jpg']); // the removal can no longer be undone
     await page.evaluate(() => Reflect.get(window, 'decodeNow')());
     // Previews are created sequentially: once the others have thumbnails, the first is done.
     await page.locator('.thumbnail img').nth(1).waitFor();
-    expect(await heldUrls(page)).to.have.lengthOf(2);
+    expect(await page.heldUrls()).to.have.lengthOf(2);
   });
 
   it('accepts files dropped anywhere, and shows type, size, dimensions and a thumbnail', async () => {
     const page = await open(service);
-    await drop(page, [fixturePath('scene.jpg'), fixturePath('scene.svg')]);
+    await page.drop(['scene.jpg', 'scene.svg']);
     expect(await listed(page, 2)).to.deep.equal(['scene.jpg', 'scene.svg']);
     await page.getByText(`JPEG ${formatBytes((await fixture('scene.jpg')).length)} · 120 × 80`).waitFor();
     await page.getByText(/SVG .* B · 120 × 80/).waitFor();
@@ -60,14 +58,11 @@ describe('adding files to the page', () => {
     for (const name of ['Thumbs.db', '.DS_Store', 'deep/Desktop.ini', '._one.png', '__MACOSX/one.png'])
       await writeFile(join(folder, name), 'not an image');
     const page = await open(service);
-    await drop(page, [folder]);
+    await page.drop([folder]);
     expect(await listed(page, 2)).to.deep.equal(['album/one.png', 'album/deep/deeper/two.tiff']); // the files of a folder first
     const tooltip = await page.locator('.file-name', { hasText: 'two.tiff' }).getAttribute('title');
     expect(tooltip).to.equal('album/deep/deeper/two.tiff');
-    await page
-      .getByRole('status')
-      .filter({ hasText: '1 skipped: unsupported type.' })
-      .waitFor({ state: 'attached' });
+    await page.announced('1 skipped: unsupported type.');
     expect(await page.locator('.skipped').innerText()).to.equal(
       '1 skipped: unsupported type\nalbum/deep/notes.txt',
     );
@@ -101,7 +96,7 @@ describe('adding files to the page', () => {
         return withFailures(webkitGetAsEntry.call(this));
       };
     });
-    await drop(page, [folder]);
+    await page.drop([folder]);
     expect(await listed(page, 1)).to.deep.equal(['album/one.png']);
     await page.locator('.skipped').getByText('2 skipped: not readable').waitFor();
     const skipped = await page.locator('.skipped li').allTextContents();
@@ -118,7 +113,7 @@ describe('adding files to the page', () => {
     expect(await said.locator('li').allTextContents()).to.deep.equal(
       ['a.txt', 'b.txt'].map((name) => `${basename(folder)}/${name}`),
     );
-    await pick(page, [fixturePath('scene.png')]);
+    await page.pick(['scene.png']);
     await said.waitFor({ state: 'detached' });
   });
 
@@ -134,13 +129,13 @@ describe('adding files to the page', () => {
     const page = await open(service);
     for (const [add, expected] of [
       [() => page.getByLabel('Choose a folder').setInputFiles(folder), album],
-      [() => drop(page, [folder]), album],
-      [() => pick(page, paths), files],
-      [() => drop(page, paths), files],
+      [() => page.drop([folder]), album],
+      [() => page.pick(paths), files],
+      [() => page.drop(paths), files],
     ] as const) {
       await add();
       expect(await listed(page, expected.length)).to.deep.equal(expected);
-      await page.getByRole('button', { name: 'Clear list' }).click();
+      await page.button('Clear list').click();
     }
   });
 
@@ -155,7 +150,7 @@ describe('adding files to the page', () => {
     );
     await page.keyboard.press('Control+V');
     expect(await listed(page, 1)).to.deep.equal(['image.png']);
-    await row(page, 'image.png').getByText('120 × 80').waitFor();
+    await page.row('image.png').getByText('120 × 80').waitFor();
   });
 
   it('ignores system files that are chosen, and states which file is in the list already', async () => {
@@ -164,14 +159,14 @@ describe('adding files to the page', () => {
     await writeFile(image, await fixture('scene.png'));
     await writeFile(other, 'text');
     const page = await open(service);
-    await pick(page, [image, other]);
+    await page.pick([image, other]);
     await listed(page, 1);
     expect(await page.locator('.skipped').count()).to.equal(0);
-    await pick(page, [image]);
+    await page.pick([image]);
     await page.locator('.skipped').getByText('1 skipped: already in the list').waitFor();
     expect(await listed(page, 1)).to.deep.equal(['a.png']);
     await utimes(image, 1, 1); // a changed file is another one
-    await pick(page, [image]);
+    await page.pick([image]);
     expect(await listed(page, 2)).to.deep.equal(['a.png', 'a.png']);
     expect(await page.locator('.skipped').count()).to.equal(0);
   });
@@ -184,16 +179,15 @@ describe('adding files to the page', () => {
     };
     await restore();
     const page = await open(service);
-    await pick(page, [image]);
+    await page.pick([image]);
     await listed(page, 1);
     await unlink(image);
-    await convertAll(page);
-    await row(page, 'a.png').getByText('The file was changed, moved or deleted. Add it again.').waitFor();
+    await page.convertAll();
+    await page.row('a.png').getByText('The file was changed, moved or deleted. Add it again.').waitFor();
     await restore();
-    await pick(page, [image]);
+    await page.convertFiles([image]);
     expect(await listed(page, 1)).to.deep.equal(['a.png']);
-    await convertAll(page);
-    await finished(page, 1);
+    await page.finished(1);
   });
 
   it('shows the middle of an SVG that has only a viewBox, without a size that the browser invents', async () => {
@@ -203,12 +197,13 @@ describe('adding files to the page', () => {
       Buffer.from(
         `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" ${attributes}>${squares.join('')}</svg>`,
       );
-    await pick(page, [made('icon.svg', svg('')), made('sized.svg', svg('width="180" height="60"'))]);
+    await page.pick([made('icon.svg', svg('')), made('sized.svg', svg('width="180" height="60"'))]);
     for (const [name, properties] of [
       ['icon.svg', `SVG ${formatBytes(svg('').length)}`],
       ['sized.svg', `SVG ${formatBytes(svg('width="180" height="60"').length)} · 180 × 60`],
     ] as const) {
-      const pixels = await row(page, name)
+      const pixels = await page
+        .row(name)
         .locator('.thumbnail img')
         .evaluate((image: HTMLImageElement) => {
           const context = new OffscreenCanvas(128, 128).getContext('2d');
@@ -222,7 +217,7 @@ describe('adding files to the page', () => {
         channels.map(({ mean }) => Math.round(mean / 64)),
         name,
       ).to.deep.equal([0, 4, 0, 4]);
-      expect(await row(page, name).locator('.file-properties').innerText()).to.equal(properties);
+      expect(await page.row(name).locator('.file-properties').innerText()).to.equal(properties);
     }
   });
 
@@ -232,15 +227,11 @@ describe('adding files to the page', () => {
       .withMetadata({ orientation: 6 })
       .tiff()
       .toBuffer();
-    await pick(page, [
-      made('scene.tiff', await fixture('scene.tiff')),
-      made('lying.tiff', lying),
-      made('cut off.tiff', lying.subarray(0, 20)),
-    ]);
-    await row(page, 'scene.tiff').locator('.thumbnail', { hasText: 'TIFF' }).waitFor();
-    await row(page, 'scene.tiff').getByText('120 × 80').waitFor();
-    await row(page, 'lying.tiff').getByText('80 × 120').waitFor();
-    await row(page, 'cut off.tiff').getByText('TIFF').first().waitFor();
-    expect(await row(page, 'cut off.tiff').locator('.file-properties').textContent()).to.equal('TIFF 20 B');
+    await page.pick(['scene.tiff', made('lying.tiff', lying), made('cut off.tiff', lying.subarray(0, 20))]);
+    await page.row('scene.tiff').locator('.thumbnail', { hasText: 'TIFF' }).waitFor();
+    await page.row('scene.tiff').getByText('120 × 80').waitFor();
+    await page.row('lying.tiff').getByText('80 × 120').waitFor();
+    await page.row('cut off.tiff').getByText('TIFF').first().waitFor();
+    expect(await page.row('cut off.tiff').locator('.file-properties').textContent()).to.equal('TIFF 20 B');
   });
 });

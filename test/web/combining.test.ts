@@ -1,7 +1,6 @@
 // @full: starts a browser
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { fixturePath } from '../helpers/client.ts';
 import {
@@ -18,42 +17,28 @@ import {
 import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { drawPdf } from '../helpers/pixels.ts';
-import { execute } from '../helpers/process.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import {
-  chooseFormat,
-  compare,
-  download,
-  made,
-  pick,
-  queryOf,
-  row,
-  showCurl,
-  showMore,
-  useBrowser,
-} from './browser.ts';
+import { made, useBrowser, type WebPage } from './browser.ts';
 
 const photos = (names: readonly PhotoName[] = PHOTO_NAMES) =>
   Promise.all(names.map(async (name) => made(name, await makePhoto(name))));
 /** The first photos. */
 const [TWO, THREE] = [PHOTO_NAMES.slice(0, 2), PHOTO_NAMES.slice(0, 3)];
 
-const names = (page: Page) => page.locator('.file-name').allTextContents();
-const handle = (page: Page, name: string) => page.getByRole('button', { name: `Move ${name}`, exact: true });
-const announced = (page: Page, text: string) =>
-  page.getByRole('status').filter({ hasText: text }).waitFor({ state: 'attached' });
-const oneFile = (page: Page) => page.getByRole('switch', { name: 'One file' });
+const handle = (page: WebPage, name: string) =>
+  page.getByRole('button', { name: `Move ${name}`, exact: true });
+const oneFile = (page: WebPage) => page.getByRole('switch', { name: 'One file' });
 /** Makes one file, and waits for it. */
-const makeOne = async (page: Page, format = 'PDF') => {
-  await page.getByRole('button', { name: `Make one ${format}` }).click();
-  await page.getByRole('button', { name: 'Preview' }).waitFor();
+const makeOne = async (page: WebPage, format = 'PDF') => {
+  await page.button(`Make one ${format}`).click();
+  await page.button('Preview').waitFor();
 };
-const saveOne = (page: Page) => download(page, page.locator('.action-bar a[download]'));
+const saveOne = (page: WebPage) => page.download(page.locator('.action-bar a[download]'));
 
 /** Drags a row by its handle, to the middle of another row or a little beyond. */
-async function drag(page: Page, name: string, to: string, beyond: number): Promise<void> {
+async function drag(page: WebPage, name: string, to: string, beyond: number): Promise<void> {
   const from = await handle(page, name).boundingBox();
-  const target = await row(page, to).boundingBox();
+  const target = await page.row(to).boundingBox();
   if (!from || !target) return expect.fail('a row is not visible');
   const x = from.x + from.width / 2;
   await page.mouse.move(x, from.y + from.height / 2);
@@ -70,21 +55,21 @@ describe('one file of all files', () => {
   /** Opens the page with photos that become one file. */
   const openWith = async (files: Awaited<ReturnType<typeof photos>>, format = 'PDF') => {
     const page = await open(service);
-    await chooseFormat(page, format);
-    await pick(page, files);
-    if (format !== 'PDF') await showMore(page);
+    await page.chooseFormat(format);
+    await page.pick(files);
+    if (format !== 'PDF') await page.showMore();
     await oneFile(page).check();
     return page;
   };
 
   it('has the order to which rows are dragged, up and down', async () => {
     const page = await openWith(await photos());
-    expect(await names(page)).to.deep.equal(PHOTO_NAMES);
+    expect(await page.names()).to.deep.equal(PHOTO_NAMES);
     await drag(page, 'IMG_100.jpg', 'IMG_1.jpg', -5);
     await drag(page, 'IMG_1.jpg', 'IMG_10.jpg', 5);
     const order = ['IMG_100.jpg', 'IMG_2.jpg', 'IMG_10.jpg', 'IMG_1.jpg', 'IMG_20.jpg'];
-    expect(await names(page)).to.deep.equal(order);
-    await announced(page, 'IMG_1.jpg: position 4 of 5.');
+    expect(await page.names()).to.deep.equal(order);
+    await page.announced('IMG_1.jpg: position 4 of 5.');
     await makeOne(page);
     await page.getByText('combined.pdf · 5 pages · ').waitFor();
     const { name, content } = await saveOne(page);
@@ -95,36 +80,35 @@ describe('one file of all files', () => {
   it('has the order to which keys alone bring it, which are announced', async () => {
     const page = await openWith(await photos());
     const press = (key: string) => page.keyboard.press(key);
-    await row(page, 'IMG_1.jpg').focus();
+    await page.row('IMG_1.jpg').focus();
     await press('ArrowRight');
     await press('Space');
-    await announced(page, 'IMG_1.jpg grabbed, position 1 of 5.');
+    await page.announced('IMG_1.jpg grabbed, position 1 of 5.');
     await press('ArrowDown');
-    await announced(page, 'IMG_1.jpg: position 2 of 5.');
+    await page.announced('IMG_1.jpg: position 2 of 5.');
     await press('ArrowDown');
-    await announced(page, 'IMG_1.jpg: position 3 of 5.');
+    await page.announced('IMG_1.jpg: position 3 of 5.');
     await press('Space');
-    await announced(page, 'IMG_1.jpg dropped, position 3 of 5.');
+    await page.announced('IMG_1.jpg dropped, position 3 of 5.');
     await press('ArrowDown'); // to the handle of the next row
     await press('Enter');
-    await announced(page, 'IMG_20.jpg grabbed, position 4 of 5.');
+    await page.announced('IMG_20.jpg grabbed, position 4 of 5.');
     await press('Home');
-    await announced(page, 'IMG_20.jpg: position 1 of 5.');
+    await page.announced('IMG_20.jpg: position 1 of 5.');
     await press('Enter');
     await press('End');
     await press('Space');
-    await announced(page, 'IMG_100.jpg grabbed, position 5 of 5.');
+    await page.announced('IMG_100.jpg grabbed, position 5 of 5.');
     await press('ArrowUp');
     await press('ArrowUp');
-    await announced(page, 'IMG_100.jpg: position 3 of 5.');
+    await page.announced('IMG_100.jpg: position 3 of 5.');
     await press('Escape');
-    await announced(page, 'IMG_100.jpg put back, position 5 of 5.');
+    await page.announced('IMG_100.jpg put back, position 5 of 5.');
     const order = ['IMG_20.jpg', 'IMG_2.jpg', 'IMG_10.jpg', 'IMG_1.jpg', 'IMG_100.jpg'];
-    expect(await names(page)).to.deep.equal(order);
-    for (let at = 0; at < 20 && (await focusedText(page)) !== 'Make one PDF'; at += 1)
-      await press('Shift+Tab');
+    expect(await page.names()).to.deep.equal(order);
+    for (let at = 0; at < 20 && (await page.focused()) !== 'Make one PDF'; at += 1) await press('Shift+Tab');
     await press('Enter');
-    await announced(page, 'combined.pdf is ready: 5 pages.');
+    await page.announced('combined.pdf is ready: 5 pages.');
     expect(await photosIn((await saveOne(page)).content)).to.deep.equal(order);
   });
 
@@ -132,9 +116,9 @@ describe('one file of all files', () => {
     const page = await openWith(await photos());
     await drag(page, 'IMG_100.jpg', 'IMG_1.jpg', -5);
     await makeOne(page);
-    await page.getByRole('button', { name: 'Sort by name' }).click();
-    await announced(page, 'Sorted by name.');
-    expect(await names(page)).to.deep.equal(PHOTO_NAMES);
+    await page.button('Sort by name').click();
+    await page.announced('Sorted by name.');
+    expect(await page.names()).to.deep.equal(PHOTO_NAMES);
     await page.getByText('The files, their order or the options have changed.').waitFor();
     await makeOne(page);
     expect(await photosIn((await saveOne(page)).content)).to.deep.equal(PHOTO_NAMES);
@@ -144,15 +128,15 @@ describe('one file of all files', () => {
   it('can be ordered by taps alone', async () => {
     const page = await openWith(await photos(THREE));
     await handle(page, 'IMG_10.jpg').click();
-    const up = page.getByRole('button', { name: 'Move IMG_10.jpg up' });
+    const up = page.button('Move IMG_10.jpg up');
     await up.click();
     await up.click();
-    await page.getByRole('button', { name: 'Done with IMG_10.jpg' }).click();
-    expect(await names(page)).to.deep.equal(['IMG_10.jpg', 'IMG_1.jpg', 'IMG_2.jpg']);
+    await page.button('Done with IMG_10.jpg').click();
+    expect(await page.names()).to.deep.equal(['IMG_10.jpg', 'IMG_1.jpg', 'IMG_2.jpg']);
     await handle(page, 'IMG_1.jpg').click();
-    await page.getByRole('button', { name: 'Move IMG_1.jpg down' }).waitFor();
+    await page.button('Move IMG_1.jpg down').waitFor();
     await page.locator('.wordmark').click();
-    await announced(page, 'IMG_1.jpg dropped, position 2 of 3.'); // the focus left the row
+    await page.announced('IMG_1.jpg dropped, position 2 of 3.'); // the focus left the row
   });
 
   it('keeps the order if Escape ends a drag', async () => {
@@ -166,14 +150,14 @@ describe('one file of all files', () => {
     await page.keyboard.press('Escape');
     await page.mouse.up();
     expect(await page.locator('.file.dragged').count()).to.equal(0);
-    expect(await names(page)).to.deep.equal(THREE);
+    expect(await page.names()).to.deep.equal(THREE);
   });
 
   it('has turned and cropped pictures as they are shown', async () => {
     const page = await openWith(await photos(THREE));
-    await page.getByRole('button', { name: 'Rotate or flip IMG_1.jpg' }).click();
-    await page.getByRole('button', { name: 'Rotate right IMG_1.jpg' }).click();
-    const { dialog, close } = await compare(page, 'IMG_2.jpg');
+    await page.button('Rotate or flip IMG_1.jpg').click();
+    await page.button('Rotate right IMG_1.jpg').click();
+    const { dialog, close } = await page.compare('IMG_2.jpg');
     await dialog.getByRole('button', { name: 'Crop', exact: true }).click();
     const area = dialog.getByRole('region', { name: 'Crop' });
     for (const side of ['Width', 'Left']) {
@@ -181,7 +165,7 @@ describe('one file of all files', () => {
       await area.getByLabel(side).press('Enter');
     }
     await close();
-    await row(page, 'IMG_2.jpg').getByText('Own options: Crop').waitFor();
+    await page.ownOptions('IMG_2.jpg', 'Crop').waitFor();
     await makeOne(page);
     const { content } = await saveOne(page);
     expect((await pdfFacts(content)).points).to.deep.equal([
@@ -203,16 +187,16 @@ describe('one file of all files', () => {
   it('is a GIF with a frame for each picture, the stated time and a name, and is shown', async () => {
     const page = await openWith(await photos(THREE), 'GIF');
     await page.getByLabel('Time of each picture').fill('120');
-    await showMore(page);
+    await page.showMore();
     await page.getByLabel('Name of the file').fill('My album');
     await page.evaluate(() => scrollTo(0, 0));
     await drag(page, 'IMG_10.jpg', 'IMG_1.jpg', -5);
     await makeOne(page, 'GIF');
     await page.getByText('My album.gif · 3 frames · ').waitFor();
-    await page.getByRole('button', { name: 'Preview' }).click();
+    await page.button('Preview').click();
     const dialog = page.getByRole('dialog', { name: 'My album.gif' });
     await dialog.getByAltText('The result').waitFor();
-    const { name, content } = await download(page, dialog.getByRole('link', { name: 'Save' }));
+    const { name, content } = await page.download(dialog.getByRole('link', { name: 'Save' }));
     expect(name).to.equal('My album.gif');
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
@@ -222,7 +206,7 @@ describe('one file of all files', () => {
       [0, 1, 2].map(async (frame) => photoIn(await sharp(content, { page: frame }).png().toBuffer())),
     );
     expect(shown).to.deep.equal(['IMG_10.jpg', 'IMG_1.jpg', 'IMG_2.jpg']);
-    const query = await queryOf(page);
+    const query = await page.query();
     expect(['combine', 'delay', 'name'].map((field) => query.get(field))).to.deep.equal([
       'true',
       '120',
@@ -250,23 +234,23 @@ describe('one file of all files', () => {
     expect(margin).to.be.within(27, 29); // 10 mm are 28.3 points
     await oneFile(page).uncheck();
     expect(await page.getByLabel('Page size').isVisible()).to.equal(false);
-    await showMore(page);
+    await page.showMore();
     expect(await page.getByLabel('Page size').inputValue()).to.equal('a5');
   });
 
   it('has all pages of a TIFF, or those that are chosen, and notes are at the rows of their files', async () => {
     const page = await open(service, {}, '?output_format=gif&combine=true&width=60&height=60');
-    await pick(page, ['pages.tiff', 'moving.gif'].map(fixturePath)); // 3 pages, and an animation
+    await page.pick(['pages.tiff', 'moving.gif']); // 3 pages, and an animation
     await handle(page, 'moving.gif').press('Enter');
     await page.keyboard.press('End');
-    await showMore(page);
+    await page.showMore();
     await page.getByLabel('Pages', { exact: true }).fill('2-3');
     await makeOne(page, 'GIF');
     await page.getByText('combined.gif · 3 frames · ').waitFor();
-    const notes = (name: string) => row(page, name).locator('.file-state').allTextContents();
+    const notes = (name: string) => page.row(name).locator('.file-state').allTextContents();
     expect(await notes('moving.gif')).to.deep.equal(['Only the first frame of the animation was converted.']);
     expect(await notes('pages.tiff')).to.deep.equal([]);
-    await page.getByRole('radio', { name: 'PDF' }).check();
+    await page.chooseFormat('PDF');
     await makeOne(page);
     await page.getByText('combined.pdf · 3 pages · ').waitFor();
     await page.getByLabel('Pages', { exact: true }).fill('');
@@ -280,11 +264,11 @@ describe('one file of all files', () => {
       made('pages.tiff', await readFile(fixturePath('pages.tiff'))),
       ...(await photos(['IMG_1.jpg'])),
     ]);
-    await page.getByRole('button', { name: 'Rotate or flip pages.tiff' }).click();
-    await page.getByRole('button', { name: 'Rotate right pages.tiff' }).click();
+    await page.button('Rotate or flip pages.tiff').click();
+    await page.button('Rotate right pages.tiff').click();
     await makeOne(page);
     await page.getByText('combined.pdf · 2 pages · ').waitFor();
-    expect(await row(page, 'pages.tiff').locator('.file-state').allTextContents()).to.include(
+    expect(await page.row('pages.tiff').locator('.file-state').allTextContents()).to.include(
       'Only the first page was converted.',
     );
   });
@@ -294,12 +278,13 @@ describe('one file of all files', () => {
     if (!first || !second) return expect.fail('no photos');
     const bad = made('IMG_3.jpg', first.buffer.subarray(0, 40));
     const page = await openWith([first, bad, second]);
-    await page.getByRole('button', { name: 'Make one PDF' }).click();
-    await row(page, 'IMG_3.jpg')
+    await page.button('Make one PDF').click();
+    await page
+      .row('IMG_3.jpg')
       .getByText(/^File 3 \("IMG_3\.jpg"\)/)
       .waitFor();
     await page.locator('.totals .error').waitFor();
-    await page.getByRole('button', { name: 'Remove IMG_3.jpg' }).click();
+    await page.button('Remove IMG_3.jpg').click();
     await makeOne(page);
     expect(await photosIn((await saveOne(page)).content)).to.deep.equal(TWO);
   });
@@ -308,8 +293,8 @@ describe('one file of all files', () => {
     const page = await openWith([...(await photos(TWO)), made('empty.jpg', Buffer.alloc(0))]);
     await page.locator('.totals').getByText('2 files').waitFor();
     await page.route('**/api/v1/batch', () => {});
-    await page.getByRole('button', { name: 'Make one PDF' }).click();
-    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.button('Make one PDF').click();
+    await page.button('Cancel').click();
     await page.locator('.totals').getByText('2 files').waitFor();
     await page.unroute('**/api/v1/batch');
     await makeOne(page);
@@ -324,7 +309,7 @@ describe('one file of all files', () => {
     const page = await openWith(many);
     const requests: string[] = [];
     page.on('request', (request) => requests.push(request.url()));
-    await page.getByRole('button', { name: 'Make one PDF' }).click();
+    await page.button('Make one PDF').click();
     await page.locator('.totals').getByText('This server makes one file of up to 20 files.').waitFor();
     expect(requests.filter((url) => url.includes('/api/'))).to.deep.equal([]);
   });
@@ -335,10 +320,9 @@ describe('one file of all files', () => {
     for (const { name, buffer } of files) await writeFile(`${folder}/${name}`, buffer);
     const page = await openWith(files);
     await drag(page, 'IMG_2.jpg', 'IMG_1.jpg', -5);
-    await page.getByRole('button', { name: 'Rotate or flip IMG_1.jpg' }).click();
-    await page.getByRole('button', { name: 'Flip upside down IMG_1.jpg' }).click();
-    await showCurl(page);
-    await execute('sh', ['-ec', await page.getByLabel('curl command').inputValue()], { cwd: folder });
+    await page.button('Rotate or flip IMG_1.jpg').click();
+    await page.button('Flip upside down IMG_1.jpg').click();
+    await page.runCurl(folder);
     expect(await photosIn(await readFile(`${folder}/combined.pdf`))).to.deep.equal([
       'IMG_2.jpg',
       'IMG_1.jpg',
@@ -347,12 +331,12 @@ describe('one file of all files', () => {
 
   it('is offered only for formats that the server combines', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.png'), fixturePath('scene.jpg')]);
-    await showMore(page);
+    await page.pick(['scene.png', 'scene.jpg']);
+    await page.showMore();
     await oneFile(page).waitFor(); // WebP
-    await page.getByRole('radio', { name: 'PNG' }).check();
+    await page.chooseFormat('PNG');
     expect(await oneFile(page).count()).to.equal(0);
-    const handles = page.getByRole('button', { name: /^Move / });
+    const handles = page.button(/^Move /);
     expect(await handles.count()).to.equal(0);
     await page.route('**/api/v1/formats', async (route) => {
       const response = await route.fetch();
@@ -360,11 +344,9 @@ describe('one file of all files', () => {
       await route.fulfill({ response, json: formats });
     });
     await page.reload();
-    await page.getByRole('radio', { name: 'PDF' }).check();
-    await pick(page, [fixturePath('scene.png'), fixturePath('scene.jpg')]);
-    await row(page, 'scene.png').waitFor();
+    await page.chooseFormat('PDF');
+    await page.pick(['scene.png', 'scene.jpg']);
+    await page.row('scene.png').waitFor();
     expect(await oneFile(page).count()).to.equal(0);
   });
 });
-
-const focusedText = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? '');

@@ -1,13 +1,12 @@
 // @full
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { formatBytes } from '../../src/base/text.ts';
-import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { convert, fixture } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
-import { convertFiles, countAtOnce, made, pick, useBrowser } from './browser.ts';
+import { countAtOnce, made, useBrowser, type WebPage } from './browser.ts';
 
 describe('the comparison dialog', () => {
   const { open } = useBrowser(true);
@@ -20,20 +19,19 @@ describe('the comparison dialog', () => {
       .toBuffer();
   const convertImage = async (file: Buffer) => {
     const page = await open(service, {}, '?output_format=jpg');
-    await convertFiles(page, [made('image.png', file)]);
+    await page.convertFiles([made('image.png', file)]);
     return page;
   };
   const compare = async (file: Buffer) => {
     const page = await convertImage(file);
-    await page.getByRole('button', { name: 'Compare image.png' }).click();
-    await page.getByRole('dialog').waitFor();
+    await page.compare('image.png');
     await page
       .locator('.pair')
       .evaluate((pair) => Promise.all([...pair.querySelectorAll('img')].map((img) => img.decode())));
     return page;
   };
   /** Returns which halves of the image show the original. */
-  const originals = async (page: Page) => {
+  const originals = async (page: WebPage) => {
     const { width, height, data } = await decode(await page.locator('.pair').screenshot());
     const squares = { left: 0, right: 0 };
     for (let at = 0; at < width * height; at += 1) {
@@ -67,8 +65,8 @@ describe('the comparison dialog', () => {
 
   it('shows the pages of a PDF', async () => {
     const page = await open(service, {}, '?output_format=pdf');
-    await convertFiles(page, [fixturePath('scene.png')]);
-    await page.getByRole('button', { name: 'Compare scene.png' }).click();
+    await page.convertFiles(['scene.png']);
+    await page.button('Compare scene.png').click();
     const frame = page.locator('iframe');
     // Only the disc of the scene is orange.
     await eventually(async () => {
@@ -87,8 +85,7 @@ describe('the comparison dialog', () => {
     await page.evaluate(
       () => void Object.assign(window, { requestAnimationFrame: () => 0, setTimeout: () => 0 }),
     );
-    await page.getByRole('button', { name: 'Compare image.png' }).click();
-    await page.getByRole('dialog').waitFor();
+    await page.compare('image.png');
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).to.equal(
@@ -98,13 +95,13 @@ describe('the comparison dialog', () => {
 
   it('converts a file that is not converted yet, and follows the quality slider, one request at a time', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.jpg'), fixturePath('grey.jpg')]);
+    await page.pick(['scene.jpg', 'grey.jpg']);
     const most = countAtOnce(service);
     let aborted = 0;
     page.on('requestfailed', (request) => {
       if (request.url().includes('/convert?')) aborted += 1;
     });
-    await page.getByRole('button', { name: 'Compare scene.jpg' }).click();
+    await page.button('Compare scene.jpg').click();
     const dialog = page.getByRole('dialog');
     const sent = async (quality: string) => {
       const { body } = await convert(service.base, await fixture('scene.jpg'), { quality });
@@ -141,15 +138,15 @@ describe('the comparison dialog', () => {
     expect(aborted).to.equal(1);
 
     await page.keyboard.press('Escape');
-    await page.getByRole('link', { name: 'Save scene.webp' }).waitFor();
+    await page.saveLink('scene.webp').waitFor();
     expect(await page.getByRole('link', { name: /^Save / }).count()).to.equal(1); // only the selected file
-    await page.getByRole('button', { name: 'Convert 1 file' }).waitFor();
+    await page.button('Convert 1 file').waitFor();
   });
 
   it('shows the error of a result that the server cannot create, and the next result', async () => {
     const page = await open(service, {}, '?output_format=jpg&max_bytes=10');
-    await pick(page, [fixturePath('scene.jpg')]);
-    await page.getByRole('button', { name: 'Compare scene.jpg' }).click();
+    await page.pick(['scene.jpg']);
+    await page.button('Compare scene.jpg').click();
     await page.getByRole('dialog').locator('output').getByText('cannot be reduced to 10 bytes: ').waitFor();
   });
 
@@ -162,7 +159,7 @@ describe('the comparison dialog', () => {
     await eventually(async () => (await shown()).width > 500);
     const fitted = await shown();
     expect(fitted.width).to.be.below(1100);
-    const zoom = page.getByRole('button', { name: 'Zoom to 100%' });
+    const zoom = page.button('Zoom to 100%');
     await zoom.click();
     expect((await shown()).width).to.equal(3000);
     expect(await page.locator('.stage').evaluate((stage) => stage.scrollWidth)).to.equal(3000);

@@ -1,14 +1,13 @@
 // @full: all handles and keys
 // @slow
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import type { Area } from '../../src/web/state/crop.ts';
 import { type Handle, moveHandle } from '../../src/web/state/crop-frame.ts';
-import { fixture, fixturePath } from '../helpers/client.ts';
+import { fixture } from '../helpers/client.ts';
 import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { compare, convertAll, made, pick, queryOf, recordQueries, row, useBrowser } from './browser.ts';
+import { made, PHONE, useBrowser, type WebPage } from './browser.ts';
 
 describe('a crop by hand', () => {
   const { open } = useBrowser();
@@ -19,8 +18,8 @@ describe('a crop by hand', () => {
   const openCrop = async (options: Parameters<typeof open>[1] = {}, turn?: string) => {
     const page = await open(service, options, '?output_format=png');
     const file = await fixture('scene.png');
-    await pick(page, [made('scene.png', file)]);
-    const comparison = await compare(page, 'scene.png');
+    await page.pick([made('scene.png', file)]);
+    const comparison = await page.compare('scene.png');
     const { dialog } = comparison;
     if (turn) await dialog.getByRole('button', { name: turn }).click();
     await comparison.done();
@@ -47,7 +46,7 @@ describe('a crop by hand', () => {
       },
     };
   };
-  const press = async (page: Page, ...keys: readonly string[]) => {
+  const press = async (page: WebPage, ...keys: readonly string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };
 
@@ -66,10 +65,7 @@ describe('a crop by hand', () => {
     const turned = await sharp(file).rotate(90).png().toBuffer();
     const expected = await toPixels(sharp(turned).extract(area));
     expect(difference(await decode(result), expected).max).to.equal(0);
-    await page
-      .getByRole('status')
-      .filter({ hasText: '67 × 100 pixels, 13 from the left' })
-      .waitFor({ state: 'attached' });
+    await page.announced('67 × 100 pixels, 13 from the left');
   });
 
   it('turns with the picture, and the comparison shows the same part of the original', async () => {
@@ -145,8 +141,7 @@ describe('a crop by hand', () => {
   });
 
   it('by touch resizes, with handles of at least 44 pixels, on a phone without horizontal scrolling', async () => {
-    const phone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
-    const { page, dialog, handle, numbers } = await openCrop(phone, 'Rotate right');
+    const { page, dialog, handle, numbers } = await openCrop(PHONE, 'Rotate right');
     const { x, y, width, height } = (await handle('Bottom edge').boundingBox()) ?? {
       x: 0,
       y: 0,
@@ -181,17 +176,13 @@ describe('a crop by hand', () => {
     const page = await open(service);
     const drawing =
       '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30"><path d="M0 0h90v30z"/></svg>';
-    await pick(page, [
-      made('scene.tiff', await fixture('scene.tiff')),
-      made('drawing.svg', Buffer.from(drawing)),
-      made('scene.png', await fixture('scene.png')),
-    ]);
+    await page.pick(['scene.tiff', made('drawing.svg', Buffer.from(drawing)), 'scene.png']);
     for (const [name, needs] of [
       ['scene.tiff', 'Needs an original that this browser can show.'],
       ['drawing.svg', 'Needs an SVG with a width and a height.'],
       ['scene.png', null],
     ] as const) {
-      const { dialog, done, close } = await compare(page, name);
+      const { dialog, done, close } = await page.compare(name);
       await done();
       const crop = dialog.getByRole('button', { name: 'Crop', exact: true, disabled: needs !== null });
       await crop.waitFor();
@@ -203,22 +194,22 @@ describe('a crop by hand', () => {
 
   it('of one file is sent for this file, and for all after Apply to all, which the panel shows', async () => {
     const page = await open(service, {}, '?output_format=png&crop=1,2,30,40');
-    await pick(page, [fixturePath('scene.png'), fixturePath('scene.jpg')]);
-    expect((await queryOf(page)).get('crop')).to.equal('1,2,30,40');
-    await page.getByRole('button', { name: 'Reset the crop' }).click();
-    const { dialog, close } = await compare(page, 'scene.png');
+    await page.pick(['scene.png', 'scene.jpg']);
+    expect((await page.query()).get('crop')).to.equal('1,2,30,40');
+    await page.button('Reset the crop').click();
+    const { dialog, close } = await page.compare('scene.png');
     await dialog.getByRole('button', { name: 'Crop', exact: true }).click();
     await dialog.getByRole('button', { name: 'Top edge' }).press('Shift+ArrowDown');
     await close();
-    await row(page, 'scene.png').getByText('Own options: Crop').waitFor();
-    const queries = recordQueries(page);
-    await convertAll(page);
+    await page.ownOptions('scene.png', 'Crop').waitFor();
+    const queries = page.recordQueries();
+    await page.convertAll();
     expect(queries.map((query) => query.get('crop'))).to.have.members(['0,10,120,70', null]);
-    const again = await compare(page, 'scene.png');
+    const again = await page.compare('scene.png');
     await again.dialog.getByRole('button', { name: 'Apply to all' }).click();
     await again.close();
     await page.getByLabel('Options', { exact: true }).getByText('0,10,120,70').waitFor();
-    await row(page, 'scene.jpg').getByText('Converted with other options.').waitFor();
+    await page.stale('scene.jpg').waitFor();
   });
 });
 

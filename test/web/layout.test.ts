@@ -1,25 +1,9 @@
 // @full: measures the page in windows of several sizes
 import { expect } from 'chai';
 import type { Locator } from 'playwright-core';
-import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { convert, fixture } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import {
-  compare,
-  convertAll,
-  convertFiles,
-  made,
-  openMenu,
-  pick,
-  queryOf,
-  row,
-  save,
-  saveLink,
-  saveZip,
-  showCurl,
-  showFailures,
-  showMore,
-  useBrowser,
-} from './browser.ts';
+import { made, useBrowser } from './browser.ts';
 
 const PHONE = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true };
 
@@ -44,14 +28,14 @@ describe('the layout of the page', () => {
     const { width, height } = options.viewport;
     it(`has the button and Undo in the upper third of ${width} × ${height} pixels, with all options open`, async () => {
       const page = await open(service, options, '?blur=2');
-      await convertFiles(page, await photos(3));
-      await page.getByRole('button', { name: 'Clear list' }).click();
-      await showMore(page);
+      await page.convertFiles(await photos(3));
+      await page.button('Clear list').click();
+      await page.showMore();
       await page.evaluate(() => scrollTo(0, 0));
       for (const element of [
         page.getByText('Converted on this server, stored nowhere.'),
         page.locator('.picker').first(),
-        page.getByRole('button', { name: 'Undo' }),
+        page.button('Undo'),
       ])
         expect(await bottomOf(element)).to.be.below(third);
       expect((await page.locator('.drop').boundingBox())?.height).to.be.below(height);
@@ -64,11 +48,7 @@ describe('the layout of the page', () => {
   ] as const) {
     it(`has at least ${least} rows in a window of ${width} × ${height} pixels, and a header of 48`, async () => {
       const page = await open(service, { viewport: { width, height } });
-      await convertFiles(page, [
-        ...(await photos(30)),
-        made('p3.jpg', await fixture('p3.jpg')),
-        made('bad.png', Buffer.from('text')),
-      ]);
+      await page.convertFiles([...(await photos(30)), 'p3.jpg', made('bad.png', Buffer.from('text'))]);
       const bottoms = await page
         .locator('.file')
         .evaluateAll((rows) => rows.map((each) => each.getBoundingClientRect().bottom));
@@ -84,7 +64,7 @@ describe('the layout of the page', () => {
 
   it('lays out the rows near the window only, and animates nothing that is painted in each frame', async () => {
     const page = await open(service);
-    await pick(page, await photos(60));
+    await page.pick(await photos(60));
     await page.locator('.file').nth(59).waitFor({ state: 'attached' });
     const isLaidOut = (at: number) =>
       page
@@ -108,7 +88,7 @@ describe('the layout of the page', () => {
 
   it('has the reason of each failure in one line, and counts no file before the first conversion', async () => {
     const page = await open(service, { viewport: { width: 1280, height: 800 } });
-    await pick(page, [
+    await page.pick([
       ...(await photos(1)),
       made('A scan of a whole wall of the museum 2024-01-02.tiff', tiffOf(70_000, 4_000)),
       made('text.png', Buffer.from('text')),
@@ -116,8 +96,8 @@ describe('the layout of the page', () => {
     ]);
     await page.getByText('2 not converted').waitFor();
     expect(await page.locator('.totals').innerText()).to.match(/^4 files · /);
-    await convertAll(page);
-    await showFailures(page);
+    await page.convertAll();
+    await page.showFailures();
     const heights = await page
       .locator('.file-state.error')
       .evaluateAll((reasons) => reasons.map((reason) => reason.getClientRects()[0]?.height ?? 99));
@@ -128,8 +108,9 @@ describe('the layout of the page', () => {
   it('cuts long names in the middle, and keeps their folder and their extension', async () => {
     const page = await open(service, { viewport: { width: 1000, height: 700 } });
     const name = `${'a-very-long-name-'.repeat(9)}17.jpg`;
-    await pick(page, [made(name, await fixture('scene.jpg'))]);
-    const [start, end] = await row(page, name)
+    await page.pick([made(name, await fixture('scene.jpg'))]);
+    const [start, end] = await page
+      .row(name)
       .locator('.file-name > span')
       .evaluateAll((parts) =>
         parts.map(({ scrollWidth, clientWidth, textContent }) => [scrollWidth - clientWidth, textContent]),
@@ -141,22 +122,18 @@ describe('the layout of the page', () => {
   it('shows a note once for all files that share it, and as an icon in their rows and a text in their menus', async () => {
     const page = await open(service);
     const photo = await fixture('p3.jpg');
-    await convertFiles(page, [
-      made('a.jpg', photo),
-      made('b.jpg', photo),
-      made('scene.png', await fixture('scene.png')),
-    ]);
+    await page.convertFiles([made('a.jpg', photo), made('b.jpg', photo), 'scene.png']);
     await page.getByText('The colours were converted to sRGB. 2 files.').waitFor();
-    const { width = 99 } = (await row(page, 'a.jpg').locator('.note').boundingBox()) ?? {};
+    const { width = 99 } = (await page.row('a.jpg').locator('.note').boundingBox()) ?? {};
     expect(width).to.be.below(20);
-    const menu = await openMenu(page, 'a.jpg');
+    const menu = await page.openMenu('a.jpg');
     await menu.getByText('The colours were converted to sRGB.').waitFor();
-    expect(await row(page, 'scene.png').locator('.note').count()).to.equal(0);
+    expect(await page.row('scene.png').locator('.note').count()).to.equal(0);
   });
 
   it('shows the progress in the title of the tab, and the sums in the header', async () => {
     const page = await open(service);
-    await pick(page, await photos(2));
+    await page.pick(await photos(2));
     const gate = Promise.withResolvers<void>();
     let sent = 0;
     await page.route('**/api/v1/convert?*', async (route) => {
@@ -164,7 +141,7 @@ describe('the layout of the page', () => {
       if (sent > 1) await gate.promise;
       await route.continue();
     });
-    await page.getByRole('button', { name: 'Convert 2 files' }).click();
+    await page.button('Convert 2 files').click();
     await page.waitForFunction(() => document.title.startsWith('1 of 2'));
     gate.resolve();
     await page
@@ -177,8 +154,8 @@ describe('the layout of the page', () => {
 
   it('has the menu of a row by keys: arrows move in it, and Escape closes it', async () => {
     const page = await open(service);
-    await convertFiles(page, await photos(1));
-    const more = page.getByRole('button', { name: /^More for/ });
+    await page.convertFiles(await photos(1));
+    const more = page.button(/^More for/);
     await more.press('Enter');
     await page.getByRole('dialog').waitFor();
     const focused = () => page.evaluate(() => document.activeElement?.textContent);
@@ -193,9 +170,9 @@ describe('the layout of the page', () => {
 
   it('compares the next file by keys at the same zoom, saves it and removes it', async () => {
     const page = await open(service);
-    await convertFiles(page, ['grey.jpg', 'p3.jpg', 'scene.jpg'].map(fixturePath));
-    const { dialog } = await compare(page, 'grey.jpg');
-    await page.getByRole('button', { name: 'Zoom to 100%' }).click();
+    await page.convertFiles(['grey.jpg', 'p3.jpg', 'scene.jpg']);
+    const { dialog } = await page.compare('grey.jpg');
+    await page.button('Zoom to 100%').click();
     await dialog.locator('h2').click();
     await page.keyboard.press('ArrowRight');
     await dialog.getByRole('heading', { name: 'p3.webp' }).waitFor();
@@ -213,21 +190,21 @@ describe('the layout of the page', () => {
   it('keeps a set of options under a name, for the next visit', async () => {
     const page = await open(service, {}, '?output_format=jpg&quality=60');
     await page.getByRole('radio', { name: '1920' }).check();
-    await showMore(page);
+    await page.showMore();
     await page.getByLabel('Save as my settings').fill('For the web');
     await page.getByLabel('Save as my settings').press('Enter');
     const preset = page.getByRole('combobox', { name: 'Preset' });
     expect(await preset.inputValue()).to.equal('own:For the web');
     await preset.selectOption('None');
-    expect(String(await queryOf(page))).to.equal('output_format=webp');
+    expect(String(await page.query())).to.equal('output_format=webp');
     await page.reload();
     await preset.selectOption('For the web');
     const expected = 'output_format=jpg&quality=60&width=1920&height=1920';
-    expect(String(await queryOf(page))).to.equal(expected);
-    await showMore(page);
-    await page.getByRole('button', { name: 'Delete “For the web”' }).click();
+    expect(String(await page.query())).to.equal(expected);
+    await page.showMore();
+    await page.button('Delete “For the web”').click();
     expect(await preset.count()).to.equal(0);
-    expect(String(await queryOf(page))).to.equal(expected);
+    expect(String(await page.query())).to.equal(expected);
   });
 
   it('has the quality that the server chooses first in the quality, which only some formats have', async () => {
@@ -237,23 +214,23 @@ describe('the layout of the page', () => {
     const slider = quality.getByRole('slider', { name: 'Quality' });
     expect(await leftOf(auto)).to.be.below(await leftOf(slider));
     await auto.click();
-    expect(String(await queryOf(page))).to.equal('output_format=jpg&quality=auto');
+    expect(String(await page.query())).to.equal('output_format=jpg&quality=auto');
     expect(await slider.getAttribute('aria-valuetext')).to.equal('looks the same');
     await page.reload();
     expect(await auto.getAttribute('aria-pressed')).to.equal('true');
     await slider.fill('70');
-    expect(String(await queryOf(page))).to.equal('output_format=jpg&quality=70');
+    expect(String(await page.query())).to.equal('output_format=jpg&quality=70');
     expect(await auto.getAttribute('aria-pressed')).to.equal('false');
     await auto.click();
-    await page.getByRole('radio', { name: 'PDF' }).check();
-    expect(String(await queryOf(page))).to.equal('output_format=pdf');
+    await page.chooseFormat('PDF');
+    expect(String(await page.query())).to.equal('output_format=pdf');
     expect(await auto.count()).to.equal(0);
   });
 
   it('has the format, the quality and its slider in a line of Compare', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.jpg')]);
-    const { dialog, done } = await compare(page, 'scene.jpg');
+    await page.pick(['scene.jpg']);
+    const { dialog, done } = await page.compare('scene.jpg');
     await done();
     const controls = [
       dialog.getByLabel('Convert to'),
@@ -268,15 +245,15 @@ describe('the layout of the page', () => {
   it('states in the menu and the title of a row how the quality was reached, if the server chose it', async () => {
     const page = await open(service, {}, '?output_format=jpg&quality=auto');
     const photo = await fixture('scene.png');
-    await convertFiles(page, [made('a.png', photo)]);
+    await page.convertFiles([made('a.png', photo)]);
     const { headers } = await convert(service.base, photo, { output_format: 'jpg', quality: 'auto' });
     const text = `JPEG, quality ${headers.get('x-image-quality')}: looks the same`;
-    await row(page, 'a.png').getByTitle(text).waitFor();
-    await (await openMenu(page, 'a.png')).getByText(text).waitFor();
+    await page.row('a.png').getByTitle(text).waitFor();
+    await (await page.openMenu('a.png')).getByText(text).waitFor();
     await page.keyboard.press('Escape');
     await page.getByLabel('Quality').fill('80');
-    await convertAll(page);
-    expect(await (await openMenu(page, 'a.png')).getByText('looks the same').count()).to.equal(0);
+    await page.convertAll();
+    expect(await (await page.openMenu('a.png')).getByText('looks the same').count()).to.equal(0);
   });
 
   it('makes the smallest of the formats that browsers show, and states which it is', async () => {
@@ -284,10 +261,10 @@ describe('the layout of the page', () => {
     const choice = page.getByRole('radio', { name: 'Smallest' });
     expect(await bottomOf(choice)).to.be.below(await bottomOf(page.getByRole('radio', { name: 'WebP' })));
     await choice.check();
-    expect(String(await queryOf(page))).to.equal('output_format=smallest');
+    expect(String(await page.query())).to.equal('output_format=smallest');
     expect(await page.getByLabel('Quality').count()).to.equal(0);
-    await pick(page, [fixturePath('scene.png')]);
-    const [request] = await Promise.all([page.waitForRequest(/convert\?/), convertAll(page)]);
+    await page.pick(['scene.png']);
+    const [request] = await Promise.all([page.waitForRequest(/convert\?/), page.convertAll()]);
     const { accept } = await request.allHeaders();
     expect(accept).to.include('image/webp').and.include('image/avif');
     const { body, headers } = await convert(
@@ -298,19 +275,18 @@ describe('the layout of the page', () => {
       { accept: accept ?? '' },
     );
     expect(headers.get('content-type')).to.equal('image/webp');
-    const { content } = await save(page, 'scene.webp');
+    const { content } = await page.save('scene.webp');
     expect(content.equals(body)).to.equal(true);
-    await row(page, 'scene.png').locator('strong').getByText('WebP').waitFor();
+    await page.row('scene.png').locator('strong').getByText('WebP').waitFor();
     await page.reload();
     expect(await choice.isChecked()).to.equal(true);
-    await showCurl(page);
-    expect(await page.getByLabel('curl command').inputValue()).to.include(`-H 'Accept: ${accept}'`);
+    expect(await page.curl()).to.include(`-H 'Accept: ${accept}'`);
   });
 
   it('keeps the original instead of a larger result, in one click, and saves it alone and in the archive', async () => {
     const page = await open(service, {}, '?output_format=png');
     const photo = await fixture('private.jpg');
-    await convertFiles(page, [made('a.jpg', photo), made('b.jpg', photo)]);
+    await page.convertFiles([made('a.jpg', photo), made('b.jpg', photo)]);
     const amber = (selector: string) =>
       page
         .locator(selector)
@@ -318,15 +294,15 @@ describe('the layout of the page', () => {
         .evaluate((element) => getComputedStyle(element).color);
     const colours = await Promise.all(['.pill', '.saved', '.keep'].map(amber));
     expect([...new Set(colours)]).to.deep.equal(['rgb(104, 70, 0)']);
-    await row(page, 'a.jpg').getByRole('button', { name: 'Keep the original a.jpg' }).click();
-    await row(page, 'a.jpg').getByText('original kept').waitFor();
-    expect((await save(page, 'a.jpg')).content.equals(photo)).to.equal(true);
+    await page.row('a.jpg').getByRole('button', { name: 'Keep the original a.jpg' }).click();
+    await page.row('a.jpg').getByText('original kept').waitFor();
+    expect((await page.save('a.jpg')).content.equals(photo)).to.equal(true);
     await page.getByText('kept in 1 photo.').waitFor(); // its metadata
-    expect((await saveZip(page)).entries.map(({ name }) => name)).to.deep.equal(['a.jpg', 'b.png']);
-    await (await openMenu(page, 'a.jpg')).getByRole('button', { name: 'Convert again' }).click();
+    expect((await page.saveZip()).names).to.deep.equal(['a.jpg', 'b.png']);
+    await (await page.openMenu('a.jpg')).getByRole('button', { name: 'Convert again' }).click();
     await page.getByText('2 results are larger than their originals.').waitFor();
     await page.getByRole('button', { name: 'Keep the originals', exact: true }).click();
-    expect((await saveZip(page)).entries.map(({ content }) => content.equals(photo))).to.deep.equal([
+    expect((await page.saveZip()).entries.map(({ content }) => content.equals(photo))).to.deep.equal([
       true,
       true,
     ]);
@@ -335,8 +311,8 @@ describe('the layout of the page', () => {
 
   it('has the results of a file in other formats as bars in Compare, of which one is chosen by a click', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.jpg')]);
-    const { dialog, done } = await compare(page, 'scene.jpg');
+    await page.pick(['scene.jpg']);
+    const { dialog, done } = await page.compare('scene.jpg');
     await done();
     const bars = dialog.getByRole('list', { name: 'Results of this file' }).getByRole('button');
     expect(await bars.count()).to.equal(0);
@@ -367,10 +343,10 @@ describe('the layout of the page', () => {
 
   it('composes the names of results of parts, without typing', async () => {
     const page = await open(service);
-    await convertFiles(page, [fixturePath('scene.jpg')]);
-    await showMore(page);
-    await page.getByRole('button', { name: 'Insert the width' }).click();
-    await saveLink(page, 'scene120.webp').waitFor();
+    await page.convertFiles(['scene.jpg']);
+    await page.showMore();
+    await page.button('Insert the width').click();
+    await page.saveLink('scene120.webp').waitFor();
   });
 
   it('gives results to the share sheet of the system', async () => {
@@ -380,23 +356,23 @@ describe('the layout of the page', () => {
         void Object.assign(window, { shared: files?.map(({ name }) => name) });
       Object.defineProperties(navigator, { canShare: { value: () => true }, share: { value: share } });
     });
-    await convertFiles(page, ['grey.jpg', 'scene.jpg'].map(fixturePath));
+    await page.convertFiles(['grey.jpg', 'scene.jpg']);
     const shared = () => page.evaluate(() => Reflect.get(window, 'shared'));
-    await (await openMenu(page, 'grey.jpg')).getByRole('button', { name: 'Share' }).tap();
+    await (await page.openMenu('grey.jpg')).getByRole('button', { name: 'Share' }).tap();
     expect(await shared()).to.deep.equal(['grey.webp']);
-    await page.getByRole('button', { name: 'Share all' }).tap();
+    await page.button('Share all').tap();
     expect(await shared()).to.deep.equal(['grey.webp', 'scene.webp']);
   });
 
   it('accepts an MPO, and states a fixed limit as the server does', async () => {
     const page = await open(service);
     const svgless = await fixture('scene.jpg');
-    await pick(page, [made('pair.mpo', svgless)]);
-    await convertAll(page);
-    await saveLink(page, 'pair.webp').waitFor();
-    await pick(page, [made('wide.tiff', tiffOf(70_000, 4_000))]);
-    await showFailures(page);
-    await row(page, 'wide.tiff')
+    await page.convertFiles([made('pair.mpo', svgless)]);
+    await page.saveLink('pair.webp').waitFor();
+    await page.pick([made('wide.tiff', tiffOf(70_000, 4_000))]);
+    await page.showFailures();
+    await page
+      .row('wide.tiff')
       .getByText(/^The image is 70000 pixels wide or high, .* This limit is fixed\.$/)
       .waitFor();
   });

@@ -5,27 +5,12 @@ import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
-import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { convert, fixture } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
-import {
-  compare,
-  convertAll,
-  convertFiles,
-  drop,
-  made,
-  openMenu,
-  pick,
-  queryOf,
-  recordQueries,
-  row,
-  saveZip,
-  settled,
-  showCurl,
-  useBrowser,
-} from './browser.ts';
+import { made, useBrowser } from './browser.ts';
 
 describe('options of one picture', () => {
   const { open } = useBrowser();
@@ -33,9 +18,9 @@ describe('options of one picture', () => {
 
   it('change one result in the comparison, and no other result is stale or converted again', async () => {
     const page = await open(service);
-    const queries = recordQueries(page);
-    await convertFiles(page, [fixturePath('scene.jpg'), fixturePath('grey.jpg'), fixturePath('scene.png')]);
-    const { dialog, done, close } = await compare(page, 'scene.jpg');
+    const queries = page.recordQueries();
+    await page.convertFiles(['scene.jpg', 'grey.jpg', 'scene.png']);
+    const { dialog, done, close } = await page.compare('scene.jpg');
     const reset = dialog.getByRole('button', { name: 'Reset' });
     expect(await reset.isDisabled()).to.equal(true);
     const changed = page.waitForResponse(/quality=40/);
@@ -43,21 +28,21 @@ describe('options of one picture', () => {
     await changed;
     await done();
     await close();
-    await row(page, 'scene.jpg').getByText('Own options: Quality').waitFor();
-    expect(await page.getByText('Converted with other options.').count()).to.equal(0);
-    expect(await page.getByRole('button', { name: /^Convert \d/ }).count()).to.equal(0);
+    await page.ownOptions('scene.jpg', 'Quality').waitFor();
+    expect(await page.stale().count()).to.equal(0);
+    expect(await page.button(/^Convert \d/).count()).to.equal(0);
     expect(queries.map((query) => query.get('quality'))).to.deep.equal([null, null, null, '40']);
-    expect((await queryOf(page)).has('quality')).to.equal(false);
+    expect((await page.query()).has('quality')).to.equal(false);
 
-    const entry = (await saveZip(page)).entries.find(({ name }) => name === 'scene.webp');
+    const entry = (await page.saveZip()).entries.find(({ name }) => name === 'scene.webp');
     const { body } = await convert(service.base, await fixture('scene.jpg'), { quality: '40' });
     expect(entry?.content.equals(body)).to.equal(true);
   });
 
   it('survive a change of the panel, are in the curl command, and end with Reset', async () => {
     const page = await open(service);
-    await convertFiles(page, [fixturePath('scene.jpg'), fixturePath('grey.jpg')]);
-    const { dialog, done, close } = await compare(page, 'scene.jpg');
+    await page.convertFiles(['scene.jpg', 'grey.jpg']);
+    const { dialog, done, close } = await page.compare('scene.jpg');
     const changed = page.waitForResponse(/width=60/);
     await dialog.getByLabel('Convert to').selectOption('JPEG');
     await dialog.getByLabel('Quality').fill('30');
@@ -68,45 +53,44 @@ describe('options of one picture', () => {
     expect(await page.getByRole('row', { name: 'scene.jpg' }).getByRole('combobox').inputValue()).to.equal(
       'jpg',
     );
-    const queries = recordQueries(page);
+    const queries = page.recordQueries();
     await page.getByLabel('Quality').fill('50');
-    await row(page, 'grey.jpg').getByText('Converted with other options.').waitFor();
-    expect(await page.getByText('Converted with other options.').count()).to.equal(1);
-    await page.getByRole('button', { name: 'Convert 1 again' }).click();
-    await settled(page);
+    await page.stale('grey.jpg').waitFor();
+    expect(await page.stale().count()).to.equal(1);
+    await page.again.click();
+    await page.settled();
     expect(queries.map(String)).to.deep.equal(['output_format=webp&quality=50']);
 
-    await showCurl(page);
-    const command = await page.getByLabel('curl command').inputValue();
+    const command = await page.curl();
     for (const field of ['output_format=jpg', 'quality=30', 'width=60', 'quality=50'])
       expect(command).to.include(field);
 
-    const menu = await openMenu(page, 'scene.jpg');
+    const menu = await page.openMenu('scene.jpg');
     await menu.getByRole('button', { name: 'Reset the options of scene.jpg' }).click();
-    await row(page, 'scene.jpg').getByText('Converted with other options.').waitFor();
-    expect(await page.getByText(/^Own options/).count()).to.equal(0);
-    await convertAll(page);
+    await page.stale('scene.jpg').waitFor();
+    expect(await page.ownOptions().count()).to.equal(0);
+    await page.convertAll();
     expect(queries.at(-1)?.get('quality')).to.equal('50');
-    await page.getByRole('link', { name: 'Save scene.webp' }).waitFor();
+    await page.saveLink('scene.webp').waitFor();
   });
 
   it('become those of all files, and replace the same options of other files only', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.jpg'), fixturePath('grey.jpg')]);
-    const grey = await compare(page, 'grey.jpg');
+    await page.pick(['scene.jpg', 'grey.jpg']);
+    const grey = await page.compare('grey.jpg');
     await grey.dialog.getByLabel('Quality').fill('20');
     await grey.dialog.getByRole('button', { name: 'Rotate right grey.jpg' }).click();
     await grey.close();
-    await row(page, 'grey.jpg').getByText('Own options: Quality, Rotate').waitFor();
-    const scene = await compare(page, 'scene.jpg');
+    await page.ownOptions('grey.jpg', 'Quality, Rotate').waitFor();
+    const scene = await page.compare('scene.jpg');
     await scene.dialog.getByLabel('Quality').fill('30');
     await scene.dialog.getByRole('button', { name: 'Apply to all' }).click();
     await scene.close();
-    await row(page, 'grey.jpg').getByText('Own options: Rotate').waitFor();
-    expect(await page.getByText(/^Own options/).count()).to.equal(1);
-    expect((await queryOf(page)).get('quality')).to.equal('30');
-    const queries = recordQueries(page);
-    await convertAll(page);
+    await page.ownOptions('grey.jpg', 'Rotate').waitFor();
+    expect(await page.ownOptions().count()).to.equal(1);
+    expect((await page.query()).get('quality')).to.equal('30');
+    const queries = page.recordQueries();
+    await page.convertAll();
     expect(queries.map((query) => [query.get('quality'), query.get('rotate')])).to.deep.include(['30', '90']);
   });
 
@@ -124,26 +108,26 @@ describe('options of one picture', () => {
       if (url.includes('/convert?')) requests.push(`${names[at]} ${url.split('?')[1]}`);
     });
     const page = await open(service);
-    await drop(page, [folder]);
-    await page.getByRole('button', { name: 'Convert 200 files' }).waitFor();
+    await page.drop([folder]);
+    await page.button('Convert 200 files').waitFor();
     const edited = names.slice(0, 10);
     for (const [at, name] of edited.entries()) {
-      const turn = page.getByRole('button', { name: `Rotate left ${name}` });
+      const turn = page.button(`Rotate left ${name}`);
       if (at % 3 === 0) {
-        const { done, close } = await compare(page, name);
+        const { done, close } = await page.compare(name);
         const turned = page.waitForResponse(/rotate=270/);
         await turn.click();
         await turned;
         await done();
         await close();
       } else {
-        await page.getByRole('button', { name: `Rotate or flip ${name}` }).click();
+        await page.button(`Rotate or flip ${name}`).click();
         await turn.click();
       }
     }
-    await page.getByRole('button', { name: 'Convert 196 files' }).waitFor();
-    await convertAll(page);
-    const { entries } = await saveZip(page);
+    await page.button('Convert 196 files').waitFor();
+    await page.convertAll();
+    const { entries } = await page.saveZip();
     const turned = entries.map(async ({ name, content }) => {
       const { width, height } = await sharp(content).metadata();
       return width < height ? [name] : [];
@@ -163,8 +147,8 @@ describe('options of one picture', () => {
   it('turn a picture as it is shown, in any order, and its original in the comparison', async () => {
     const page = await open(service, {}, '?output_format=png');
     const file = await fixture('scene.png');
-    await pick(page, [made('scene.png', file)]);
-    const { dialog, done, close } = await compare(page, 'scene.png');
+    await page.pick([made('scene.png', file)]);
+    const { dialog, done, close } = await page.compare('scene.png');
     /** Turns pixels without options that another turn could replace. */
     const apply = async (image: Buffer, turned: (image: Sharp) => Sharp) =>
       turned(sharp(image)).png().toBuffer();
@@ -198,13 +182,13 @@ describe('options of one picture', () => {
     };
     await eventually(async () => difference(await shown('0'), await shown('100')).mae < 1);
     await close();
-    const thumbnail = row(page, 'scene.png').locator('.thumbnail img');
+    const thumbnail = page.row('scene.png').locator('.thumbnail img');
     expect(await thumbnail.evaluate((image) => image.style.transform)).to.match(/^scale\(.*rotate\(/);
   });
 
   it('of the list turn pictures by keyboard, and the other buttons come back', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.jpg')]);
+    await page.pick(['scene.jpg']);
     const name = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
     await page.getByRole('row', { name: 'scene.jpg' }).focus();
     const go = async (key: string, label: string) => {
@@ -216,9 +200,9 @@ describe('options of one picture', () => {
     expect(await page.getByLabel('Format of scene.jpg').count()).to.equal(0);
     await go('ArrowLeft', 'Flip upside down scene.jpg');
     await page.keyboard.press('Enter');
-    await row(page, 'scene.jpg').getByText('Own options: Flip').waitFor();
+    await page.ownOptions('scene.jpg', 'Flip').waitFor();
     await page.keyboard.press('Enter');
-    await row(page, 'scene.jpg').getByText('Own options').waitFor({ state: 'detached' });
+    await page.row('scene.jpg').getByText('Own options').waitFor({ state: 'detached' });
     await page.keyboard.press('Shift+Tab');
     await page.getByLabel('Format of scene.jpg').waitFor();
   });

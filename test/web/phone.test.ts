@@ -1,29 +1,16 @@
 // @full
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { fixturePath, sendForm } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import {
-  convertAll,
-  finished,
-  made,
-  openMenu,
-  pick,
-  showCurl,
-  showOptions,
-  showSize,
-  useBrowser,
-} from './browser.ts';
-
-const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+import { made, PHONE, useBrowser, type WebPage } from './browser.ts';
 
 describe('the page on a phone', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
 
   const photos = ['scene.jpg', 'scene.png', 'grey.jpg', 'p3.jpg'].map(fixturePath);
-  const box = async (page: Page, name: string) => {
+  const box = async (page: WebPage, name: string) => {
     const found = await page.locator(name).first().boundingBox();
     return found ?? expect.fail(`${name} is not visible`);
   };
@@ -40,8 +27,8 @@ describe('the page on a phone', () => {
   it('shows the rows and the main button at once, with the options in one line', async () => {
     const page = await open(service, PHONE, '?output_format=jpg&quality=70&width=800');
     expect(await page.getByLabel('Quality').isVisible()).to.equal(true);
-    await pick(page, photos);
-    const line = page.getByRole('button', { name: 'JPEG · quality 70 · 800 × any' });
+    await page.pick(photos);
+    const line = page.button('JPEG · quality 70 · 800 × any');
     await line.waitFor();
     expect(await page.getByLabel('Quality').isVisible()).to.equal(false);
     expect((await box(page, '.file')).y).to.be.below(370);
@@ -51,17 +38,17 @@ describe('the page on a phone', () => {
     expect((await box(page, '.actions [type=submit]')).y).to.be.within(550, 740);
     await line.tap();
     await page.getByLabel('Quality').fill('60');
-    await page.getByRole('button', { name: 'JPEG · quality 60 · 800 × any' }).tap();
+    await page.button('JPEG · quality 60 · 800 × any').tap();
     expect(await page.getByLabel('Quality').isVisible()).to.equal(false);
   });
 
   it('folds the options when it converts, into a line below the results and above the buttons', async () => {
     const page = await open(service, PHONE);
-    await pick(page, photos);
-    await showOptions(page);
+    await page.pick(photos);
+    await page.showOptions();
     await page.getByText('More', { exact: true }).scrollIntoViewIfNeeded();
-    await convertAll(page);
-    await finished(page, 4);
+    await page.convertAll();
+    await page.finished(4);
     expect(await page.getByLabel('Quality').isVisible()).to.equal(false);
     const line = await box(page, '.side-toggle');
     const last = (await page.locator('.file').last().boundingBox()) ?? expect.fail();
@@ -89,10 +76,10 @@ describe('the page on a phone', () => {
       );
     const expectLarge = async () => expect(await small()).to.deep.equal([]);
     const tap = (name: string) => page.getByRole('button', { name, exact: true }).tap();
-    await pick(page, photos);
-    await pick(page, [made('empty.png', Buffer.alloc(0))]);
-    await showOptions(page);
-    await showCurl(page);
+    await page.pick(photos);
+    await page.pick([made('empty.png', Buffer.alloc(0))]);
+    await page.showOptions();
+    await page.showCurl();
     await page
       .locator('.segment')
       .filter({ hasText: /^JPEG$/ })
@@ -104,40 +91,40 @@ describe('the page on a phone', () => {
     for (const label of ['Names of results', 'Opacity'])
       expect(await page.getByLabel(label).isVisible(), label).to.equal(true);
     await expectLarge();
-    await convertAll(page);
-    await finished(page, 4);
+    await page.convertAll();
+    await page.finished(4);
     await expectLarge();
-    const menu = await openMenu(page, 'p3.jpg');
+    const menu = await page.openMenu('p3.jpg');
     await expectLarge();
     await menu.getByRole('button', { name: 'Remove' }).tap();
-    await page.getByRole('button', { name: 'Undo' }).waitFor();
+    await page.button('Undo').waitFor();
     await expectLarge();
     await tap('Compare scene.png');
     await page.getByRole('slider', { name: /divider/ }).waitFor();
     await expectLarge();
     await tap('Crop');
-    await page.getByRole('button', { name: 'Bottom edge' }).waitFor();
+    await page.button('Bottom edge').waitFor();
     await expectLarge();
     await tap('Close');
-    await showOptions(page);
+    await page.showOptions();
     await page.locator('.segment').filter({ hasText: /^PDF$/ }).tap();
     await page.locator('label', { has: page.getByRole('switch') }).tap();
     await tap('Move scene.jpg');
-    await page.getByRole('button', { name: 'Move scene.jpg up' }).waitFor();
+    await page.button('Move scene.jpg up').waitFor();
     await expectLarge();
     await tap('Make one PDF');
-    await page.getByRole('button', { name: 'Preview' }).waitFor();
+    await page.button('Preview').waitFor();
     await expectLarge();
   });
 
   it('shows the options if one is invalid', async () => {
     const page = await open(service, PHONE);
-    await pick(page, photos);
-    await showOptions(page);
-    await showSize(page);
+    await page.pick(photos);
+    await page.showOptions();
+    await page.showSize();
     await page.getByLabel('Max width').fill('20000');
     await page.locator('.side-toggle').tap();
-    await page.getByRole('button', { name: 'Convert 4 files' }).tap();
+    await page.button('Convert 4 files').tap();
     expect(await page.getByLabel('Max width').evaluate((field) => field === document.activeElement)).to.equal(
       true,
     );

@@ -1,13 +1,9 @@
 // @full: starts a browser
-import axe from 'axe-core';
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
-import sharp from 'sharp';
-import { fixturePath } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
-import { convertFiles, queryOf, row, save, showMore, showOptions, showSize, useBrowser } from './browser.ts';
+import { PHONE, useBrowser, type WebPage } from './browser.ts';
 
 const PRESETS = `
 presets:
@@ -27,8 +23,8 @@ describe('presets on the page', () => {
   });
   after(() => service.stop());
 
-  const preset = (page: Page) => page.getByRole('combobox', { name: 'Preset' });
-  const fieldsOf = async (page: Page) => Object.fromEntries(await queryOf(page));
+  const preset = (page: WebPage) => page.getByRole('combobox', { name: 'Preset' });
+  const fieldsOf = async (page: WebPage) => Object.fromEntries(await page.query());
 
   it('offers the presets of the server, and no choice if there are none', async () => {
     const page = await open(service);
@@ -48,16 +44,16 @@ describe('presets on the page', () => {
         .getByRole('radio', { name: 'Preset' })
         .isChecked(),
     ).to.equal(true);
-    await showMore(page);
+    await page.showMore();
     const enlarges = page.getByLabel('Enlarge');
     expect(await enlarges.evaluate((box) => (box as HTMLInputElement).indeterminate)).to.equal(true);
-    await convertFiles(page, [fixturePath('scene.png')]);
-    expect(await sharp((await save(page, 'scene.jpg')).content).metadata()).to.include({
+    await page.convertFiles(['scene.png']);
+    expect(await page.saveImage('scene.jpg')).to.include({
       width: 60,
       height: 60,
     });
 
-    await showSize(page);
+    await page.showSize();
     await page.getByLabel('Max width').fill('30');
     await page.getByLabel('Quality').fill('80'); // the default of the page, but not that of a preset
     await page.getByLabel('Metadata').selectOption('Removed'); // the default, too
@@ -68,10 +64,10 @@ describe('presets on the page', () => {
     expect(await preset(page).inputValue()).to.equal('card');
     expect(await page.getByLabel('Max width').inputValue()).to.equal('30');
 
-    await page.getByRole('radio', { name: 'PNG' }).check();
+    await page.chooseFormat('PNG');
     await page.getByLabel('Fit').selectOption('Stretch');
-    await convertFiles(page, [fixturePath('scene.jpg')]);
-    expect(await sharp((await save(page, 'scene.png')).content).metadata()).to.include({
+    await page.convertFiles(['scene.jpg']);
+    expect(await page.saveImage('scene.png')).to.include({
       width: 30,
       height: 60,
     });
@@ -88,7 +84,7 @@ describe('presets on the page', () => {
   it('shows the earlier options again without the preset', async () => {
     const page = await open(service, {}, '?output_format=png&width=100');
     await preset(page).selectOption('card');
-    await showSize(page);
+    await page.showSize();
     await page.getByLabel('Max width').fill('30');
     await preset(page).selectOption('None');
     expect(await fieldsOf(page)).to.deep.equal({ output_format: 'png', width: '100' });
@@ -97,16 +93,16 @@ describe('presets on the page', () => {
 
   it('saves the archive of a preset with several results, which cannot be compared', async () => {
     const page = await open(service, {}, '?preset=product');
-    await convertFiles(page, [fixturePath('scene.jpg')]);
-    const entries = await readZip((await save(page, 'scene.zip')).content);
+    await page.convertFiles(['scene.jpg']);
+    const entries = await readZip((await page.save('scene.zip')).content);
     expect(entries.map(({ name }) => name)).to.deep.equal([
       'scene-square.webp',
       'scene-zoom.png',
       'manifest.json',
     ]);
-    await row(page, 'scene.jpg').locator('strong', { hasText: 'ZIP' }).waitFor();
-    expect(await page.getByRole('button', { name: 'Compare scene.jpg' }).count()).to.equal(0);
-    await row(page, 'scene.jpg').focus();
+    await page.row('scene.jpg').locator('strong', { hasText: 'ZIP' }).waitFor();
+    expect(await page.button('Compare scene.jpg').count()).to.equal(0);
+    await page.row('scene.jpg').focus();
     await page.keyboard.press('Enter');
     expect(await page.getByRole('dialog').count()).to.equal(0);
   });
@@ -118,13 +114,10 @@ describe('presets on the page', () => {
   });
 
   it('has no axe violations and nothing beyond the width in dark mode on a phone', async () => {
-    const phone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
-    const page = await open(service, { ...phone, colorScheme: 'dark' }, '?preset=product&quality=50');
-    await convertFiles(page, [fixturePath('moving.gif')]);
-    await showOptions(page);
-    await page.evaluate(axe.source);
-    const { violations } = await page.evaluate(() => (window as unknown as { axe: typeof axe }).axe.run());
-    expect(violations.flatMap(({ nodes }) => nodes.map(({ html }) => html))).to.deep.equal([]);
+    const page = await open(service, { ...PHONE, colorScheme: 'dark' }, '?preset=product&quality=50');
+    await page.convertFiles(['moving.gif']);
+    await page.showOptions();
+    expect(await page.faults()).to.deep.equal([]);
     const [all, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     expect(all).to.be.at.most(shown as number);
   });

@@ -1,39 +1,21 @@
 // @full: all states of many files
 // @slow
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFile, mkdir, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { createApiKey } from '../../src/files/api-keys.ts';
-import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { convert, fixture } from '../helpers/client.ts';
 import { fakeMagick, gatedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
-import {
-  chooseFormat,
-  convertAll,
-  countAtOnce,
-  finished,
-  made,
-  pick,
-  row,
-  saveZip,
-  settled,
-  showFailures,
-  showMore,
-  useBrowser,
-} from './browser.ts';
-
-const icons = async (count: number) => {
-  const image = await fixture('grey.jpg');
-  return Array.from({ length: count }, (_, at) => made(`${at}.jpg`, image));
-};
+import { copies, countAtOnce, made, useBrowser, type WebPage } from './browser.ts';
 
 const stopListening = async (server: Server) => {
   const closed = once(server, 'close');
@@ -46,6 +28,18 @@ describe('many files on the page', () => {
   const { open } = useBrowser();
   const { start, current, openRequests } = useOwnServices();
 
+  /** Opens the page of a service with these settings, and picks copies of a photo. */
+  const openWith = async (settings: Parameters<typeof start>[0], count: number, query = '') => {
+    await start(settings);
+    const page = await open(current(), {}, query);
+    await page.pick(await copies(count));
+    return page;
+  };
+  /** What the page waits for. */
+  const notice = (page: WebPage, text: string) =>
+    page.getByRole('region', { name: 'Waiting' }).getByText(text, { exact: true });
+  const AWAY = 'The server cannot be reached.';
+
   it('sends 8 files with limited concurrency, and saves one ZIP of the results without another request', async () => {
     await start({ MAX_BATCH_FILES: '2' });
     const page = await open(current());
@@ -54,17 +48,14 @@ describe('many files on the page', () => {
     page.on('request', (request) => {
       if (!request.url().startsWith('blob:')) sent += 1;
     });
-    await pick(page, await icons(8));
-    await convertAll(page);
-    await finished(page, 8);
+    await page.convertFiles(await copies(8));
+    await page.finished(8);
     expect(most()).to.be.within(2, 3);
 
     const before = sent;
-    const { name, entries } = await saveZip(page);
+    const { name, names, entries } = await page.saveZip();
     expect(name).to.equal('converted.zip');
-    expect(entries.map((entry) => entry.name)).to.deep.equal(
-      Array.from({ length: 8 }, (_, at) => `${at}.webp`),
-    );
+    expect(names).to.deep.equal(Array.from({ length: 8 }, (_, at) => `${at}.webp`));
     const { body } = await convert(current().base, await fixture('grey.jpg'));
     for (const { content } of entries) expect(content.equals(body)).to.equal(true);
     expect(sent).to.equal(before);
@@ -80,10 +71,9 @@ describe('many files on the page', () => {
     }
     const page = await open(current());
     await page.getByLabel('Choose a folder').setInputFiles(folder);
-    await convertAll(page);
-    await finished(page, 5);
-    const { entries } = await saveZip(page);
-    expect(entries.map(({ name }) => name).sort()).to.deep.equal([
+    await page.convertAll();
+    await page.finished(5);
+    expect((await page.saveZip()).names.sort()).to.deep.equal([
       'trip/a (2).webp',
       'trip/a.webp',
       'trip/day 1/_CON.webp',
@@ -93,11 +83,9 @@ describe('many files on the page', () => {
   });
 
   it('writes a large ZIP directly into a file that the user selects, if the browser can do that', async () => {
-    await start({});
-    const page = await open(current());
-    await pick(page, await icons(2));
-    await convertAll(page);
-    await finished(page, 2);
+    const page = await openWith({}, 2);
+    await page.convertAll();
+    await page.finished(2);
     // 600 MB of results would take too long: the page believes that the blobs are larger.
     await page.evaluate(() => {
       const written: Uint8Array[] = [];
@@ -113,11 +101,8 @@ describe('many files on the page', () => {
       Object.defineProperty(Blob.prototype, 'size', { ...size, get: () => 300_000_000 });
       Object.assign(window, { written, showSaveFilePicker });
     });
-    await page.getByRole('button', { name: 'Download ZIP' }).click();
-    await page
-      .getByRole('status')
-      .filter({ hasText: 'converted.zip is ready.' })
-      .waitFor({ state: 'attached' });
+    await page.button('Download ZIP').click();
+    await page.announced('converted.zip is ready.');
     const [name, bytes] = await page.evaluate(async () => {
       const blob = new Blob(Reflect.get(window, 'written'));
       return [Reflect.get(window, 'suggestedName'), [...new Uint8Array(await blob.arrayBuffer())]] as const;
@@ -130,18 +115,14 @@ describe('many files on the page', () => {
   });
 
   it('saves each file with the options of its own conversion', async () => {
-    await start({});
-    const page = await open(current(), {}, '?output_format=png&width=20');
-    await pick(page, await icons(2));
+    const page = await openWith({}, 2, '?output_format=png&width=20');
     await page.getByRole('button', { name: 'Convert 0.jpg', exact: true }).click();
-    await row(page, '0.jpg').getByRole('link', { name: 'Save 0.png' }).waitFor();
-    await row(page, '1.jpg')
-      .getByRole('button', { name: /^Convert / })
-      .waitFor();
-    await chooseFormat(page, 'GIF');
+    await page.saveLink('0.png').waitFor();
+    await page.ready('1.jpg');
+    await page.chooseFormat('GIF');
     await page.getByRole('button', { name: 'Convert 1.jpg', exact: true }).click();
-    await row(page, '1.jpg').getByRole('link', { name: 'Save 1.gif' }).waitFor();
-    const { entries } = await saveZip(page);
+    await page.saveLink('1.gif').waitFor();
+    const { entries } = await page.saveZip();
     const found = entries.map(async ({ name, content }) => [name, (await sharp(content).metadata()).width]);
     expect(await Promise.all(found)).to.deep.equal([
       ['0.png', 20],
@@ -151,42 +132,38 @@ describe('many files on the page', () => {
 
   it('cancels all files, and the server stops converting', async () => {
     const { MAGICK_BIN, pids } = await gatedMagick();
-    await start({ MAGICK_BIN, CONCURRENCY: '2' });
-    const page = await open(current());
-    await pick(page, await icons(5));
-    await page.getByRole('button', { name: 'Convert 5 files' }).click();
+    const page = await openWith({ MAGICK_BIN, CONCURRENCY: '2' }, 5);
+    await page.button('Convert 5 files').click();
     const running = await eventually(async () => {
       const started = await pids();
       return started.length === 2 && started;
     });
-    await row(page, '0.jpg').getByText('Converting').waitFor();
-    await row(page, '4.jpg').getByText('Waiting').waitFor();
-    await page.getByRole('button', { name: 'Cancel all' }).click();
+    await page.row('0.jpg').getByText('Converting').waitFor();
+    await page.row('4.jpg').getByText('Waiting').waitFor();
+    await page.button('Cancel all').click();
     await eventually(async () => (await openRequests()).length === 0);
     // The server may notice the first cancellation before the last one arrives, and start a waiting
     // conversion.
     await eventually(async () => (await pids()).every((pid) => !isRunning(pid)));
     expect(await pids()).to.include.members(running);
-    await page.getByRole('button', { name: 'Convert 5 files' }).waitFor();
+    await page.button('Convert 5 files').waitFor();
   });
 
   it('ignores the second click of a double click on Convert and on Cancel all', async () => {
     const { MAGICK_BIN, pids, open: letGo } = await gatedMagick();
-    await start({ MAGICK_BIN, CONCURRENCY: '3' });
-    const page = await open(current());
-    await pick(page, await icons(3));
+    const page = await openWith({ MAGICK_BIN, CONCURRENCY: '3' }, 3);
     await page.getByRole('button', { name: 'Convert 0.jpg', exact: true }).dblclick();
     await eventually(async () => (await pids()).length === 1);
-    await row(page, '0.jpg').getByText('Converting').waitFor();
-    await page.getByRole('button', { name: 'Cancel all' }).dblclick();
-    await page.getByRole('button', { name: 'Convert 3 files' }).dblclick();
+    await page.row('0.jpg').getByText('Converting').waitFor();
+    await page.button('Cancel all').dblclick();
+    await page.button('Convert 3 files').dblclick();
     await eventually(async () => (await pids()).length === 4);
     await letGo();
-    await finished(page, 3);
+    await page.finished(3);
   });
 
   /** Holds the conversions of a page back until `letGo`. */
-  const hold = async (page: Page) => {
+  const hold = async (page: WebPage) => {
     const [gate, arrived] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     await page.route('**/api/v1/convert?*', async (route) => {
       arrived.resolve();
@@ -197,38 +174,32 @@ describe('many files on the page', () => {
   };
 
   it('keeps the list if the last file is converted just before a click on "Cancel all", and clears it at once after', async () => {
-    await start({});
-    const page = await open(current());
-    await pick(page, await icons(2));
+    const page = await openWith({}, 2);
     const { letGo, held } = await hold(page);
-    await page.getByRole('button', { name: 'Convert 2 files' }).click();
+    await page.button('Convert 2 files').click();
     await held;
-    const place = (await page.getByRole('button', { name: 'Cancel all' }).boundingBox()) ?? expect.fail();
+    const place = (await page.button('Cancel all').boundingBox()) ?? expect.fail();
     letGo();
-    await finished(page, 2);
+    await page.finished(2);
     await page.mouse.click(place.x + place.width / 2, place.y + place.height / 2);
-    expect(await page.locator('.file-name').count()).to.equal(2);
-    await page.getByRole('button', { name: 'Clear list' }).click(); // no click is ignored
-    expect(await page.locator('.file-name').count()).to.equal(0);
-    await page.getByRole('button', { name: 'Undo' }).click();
-    expect(await page.locator('.file-name').count()).to.equal(2);
+    expect(await page.names()).to.have.length(2);
+    await page.button('Clear list').click(); // no click is ignored
+    expect(await page.names()).to.have.length(0);
+    await page.button('Undo').click();
+    expect(await page.names()).to.have.length(2);
   });
 
   it('cancels single files and removes files during conversion', async () => {
     const { MAGICK_BIN, pids, open: letGo } = await gatedMagick();
-    await start({ MAGICK_BIN, CONCURRENCY: '3' });
-    const page = await open(current());
-    await pick(page, await icons(3));
-    await page.getByRole('button', { name: 'Convert 3 files' }).click();
+    const page = await openWith({ MAGICK_BIN, CONCURRENCY: '3' }, 3);
+    await page.button('Convert 3 files').click();
     await eventually(async () => (await pids()).length === 3);
-    await page.getByRole('button', { name: 'Cancel 0.jpg' }).click();
-    await page.getByRole('button', { name: 'Remove 1.jpg' }).click();
+    await page.button('Cancel 0.jpg').click();
+    await page.button('Remove 1.jpg').click();
     await eventually(async () => (await openRequests()).length === 1);
     await letGo();
-    await row(page, '2.jpg').getByRole('link', { name: 'Save 2.webp' }).waitFor();
-    await row(page, '0.jpg')
-      .getByRole('button', { name: /^Convert / })
-      .waitFor();
+    await page.saveLink('2.webp').waitFor();
+    await page.ready('0.jpg');
     await page.getByText('1 of 2 files').waitFor();
   });
 
@@ -236,52 +207,38 @@ describe('many files on the page', () => {
     await start({});
     const page = await open(current());
     const session = await page.context().newCDPSession(page);
-    const noise = await sharp({
-      create: {
-        width: 400,
-        height: 400,
-        channels: 3,
-        background: '#888',
-        noise: { type: 'gaussian', mean: 128, sigma: 60 },
-      },
-    })
-      .png()
-      .toBuffer();
+    const photo = randomBytes(500_000);
     await session.send('Network.emulateNetworkConditions', {
       offline: false,
       latency: 0,
       downloadThroughput: -1,
-      uploadThroughput: noise.length / 20, // so that the upload lasts longer than the next steps
+      uploadThroughput: photo.length / 20, // so that the upload lasts longer than the next steps
     });
-    await pick(page, [made('noise.png', noise)]);
-    await page.getByRole('button', { name: 'Convert 1 file' }).click();
+    await page.pick([made('photo.jpg', photo)]);
+    await page.button('Convert 1 file').click();
     await page.getByText(/Uploading [1-9]\d?\s?%/).waitFor();
-    const share = await page.getByRole('progressbar', { name: 'Upload of noise.png' }).getAttribute('value');
+    const share = await page.getByRole('progressbar', { name: 'Upload of photo.jpg' }).getAttribute('value');
     expect(Number(share)).to.be.within(0.01, 0.99);
-    await page.getByRole('button', { name: 'Cancel noise.png' }).click();
-    await row(page, 'noise.png')
-      .getByRole('button', { name: /^Convert / })
-      .waitFor();
+    await page.button('Cancel photo.jpg').click();
+    await page.ready('photo.jpg');
   });
 
   it('waits while the server cannot be reached, and resumes when it responds again', async () => {
     const { MAGICK_BIN, pids, open: letGo } = await gatedMagick();
-    await start({ MAGICK_BIN });
-    const page = await open(current());
-    await pick(page, await icons(4));
-    await page.getByRole('button', { name: 'Convert 4 files' }).click();
+    const page = await openWith({ MAGICK_BIN }, 4);
+    await page.button('Convert 4 files').click();
     await eventually(async () => (await pids()).length >= 2);
     const { server } = current();
     const { port } = server.address() as { port: number };
     server.close();
     server.closeAllConnections();
-    await page.getByText('The server cannot be reached.', { exact: true }).waitFor();
-    await row(page, '0.jpg').getByText('Waiting').waitFor();
+    await notice(page, AWAY).waitFor();
+    await page.row('0.jpg').getByText('Waiting').waitFor();
     await letGo();
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
-    await finished(page, 4);
-    expect(await page.getByText('The server cannot be reached.', { exact: true }).count()).to.equal(0);
+    await page.finished(4);
+    expect(await notice(page, AWAY).count()).to.equal(0);
   });
 
   it('waits while the server restarts: draining, stopped, then replaced', async () => {
@@ -290,20 +247,20 @@ describe('many files on the page', () => {
     await page.clock.install();
     const { server, service } = current();
     const { port } = server.address() as AddressInfo;
-    await pick(page, await icons(3));
+    await page.pick(await copies(3));
     service.drain();
-    await page.getByRole('button', { name: 'Convert 3 files' }).click();
-    await page.getByText('The server is overloaded.', { exact: true }).waitFor();
-    await row(page, '0.jpg').getByText('Waiting').waitFor();
+    await page.button('Convert 3 files').click();
+    await notice(page, 'The server is overloaded.').waitFor();
+    await page.row('0.jpg').getByText('Waiting').waitFor();
     await stopListening(server);
     await page.clock.runFor(6_000);
-    await page.getByText('The server cannot be reached.', { exact: true }).waitFor();
+    await notice(page, AWAY).waitFor();
     await using next = await startService();
     await stopListening(next.server);
     next.server.listen(port, '127.0.0.1');
     await once(next.server, 'listening');
     await page.clock.runFor(2_000);
-    await finished(page, 3);
+    await page.finished(3);
   });
 
   it('waits while a proxy that hides /livez responds that it cannot reach the server', async () => {
@@ -323,32 +280,16 @@ describe('many files on the page', () => {
       await once(proxy, 'listening');
       const { port } = proxy.address() as AddressInfo;
       const page = await open({ base: `http://127.0.0.1:${port}/api/v1` });
-      await pick(page, await icons(2));
-      await row(page, '1.jpg').waitFor();
+      await page.pick(await copies(2));
+      await page.row('1.jpg').waitFor();
       away = true;
-      await page.getByRole('button', { name: 'Convert 2 files' }).click();
-      await page.getByText('The server cannot be reached.', { exact: true }).waitFor();
+      await page.button('Convert 2 files').click();
+      await notice(page, AWAY).waitFor();
       away = false;
-      await finished(page, 2);
+      await page.finished(2);
     } finally {
       await stopListening(proxy);
     }
-  });
-
-  it('says that a file was deleted after it was added', async () => {
-    await start({});
-    const page = await open(current());
-    const folder = await makeTempDir('deleted');
-    const paths = ['gone.png', 'kept.png'].map((name) => join(folder, name)) as [string, string];
-    for (const path of paths) await copyFile(fixturePath('scene.png'), path);
-    await pick(page, paths);
-    await row(page, 'gone.png').getByText('120 × 80').waitFor();
-    await unlink(paths[0]);
-    await convertAll(page);
-    await showFailures(page);
-    const message = 'The file was changed, moved or deleted. Add it again.';
-    await page.locator('.file').getByText(message).waitFor();
-    await row(page, 'kept.png').getByRole('link', { name: 'Save kept.webp' }).waitFor();
   });
 
   const html = { contentType: 'text/html', body: '<html>' };
@@ -370,21 +311,17 @@ describe('many files on the page', () => {
     ],
   ] as const) {
     it(title, async () => {
-      await start({});
-      const page = await open(current());
-      await pick(page, await icons(1));
+      const page = await openWith({}, 1);
       await page.route('**/api/v1/convert?*', (route) => route.fulfill(answer));
-      await convertAll(page);
-      await row(page, '0.jpg').getByText(message).waitFor();
+      await page.convertAll();
+      await page.row('0.jpg').getByText(message).waitFor();
     });
   }
 
   it('does not retry a conversion that exceeded its time limit', async () => {
-    await start({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' });
-    const page = await open(current());
-    await pick(page, await icons(1));
-    await convertAll(page);
-    await row(page, '0.jpg').getByText('took longer to convert than the limit of 0.5 seconds').waitFor();
+    const page = await openWith({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' }, 1);
+    await page.convertAll();
+    await page.row('0.jpg').getByText('took longer to convert than the limit of 0.5 seconds').waitFor();
   });
 });
 
@@ -392,7 +329,7 @@ describe('more requests than the rate limit on the page', () => {
   const { open } = useBrowser();
   let service: OwnService;
   let now = 0;
-  const startWith = async (limit: number): Promise<Page> => {
+  const startWith = async (limit: number): Promise<WebPage> => {
     now = 1_000_000;
     service = await startService({ RATE_LIMIT_PER_MINUTE: String(limit) }, () => now);
     const page = await open(service);
@@ -404,8 +341,8 @@ describe('more requests than the rate limit on the page', () => {
   it('shows a countdown and resumes, with 4 files and one other request in total', async () => {
     const began = Date.now();
     const page = await startWith(3);
-    await pick(page, await icons(4));
-    await page.getByRole('button', { name: 'Convert 4 files' }).click();
+    await page.pick(await copies(4));
+    await page.button('Convert 4 files').click();
     // The other request loaded the formats.
     await page.getByText('2 of 4 files').waitFor();
     const left = page.locator('.notice .number');
@@ -417,17 +354,17 @@ describe('more requests than the rate limit on the page', () => {
     expect(await count()).to.be.within(50 - used(), 50);
     now += 60_000;
     await page.clock.runFor(60_000);
-    await settled(page);
-    await finished(page, 4);
+    await page.settled();
+    await page.finished(4);
     expect(await left.count()).to.equal(0);
   });
 
   it('shows the countdown in the comparison, too, and then the result', async () => {
     const page = await startWith(2); // one request loads the formats
-    await pick(page, await icons(2));
+    await page.pick(await copies(2));
     await page.getByRole('button', { name: 'Convert 0.jpg', exact: true }).click();
-    await row(page, '0.jpg').getByRole('link', { name: 'Save 0.webp' }).waitFor();
-    await page.getByRole('button', { name: 'Compare 1.jpg' }).click();
+    await page.saveLink('0.webp').waitFor();
+    await page.button('Compare 1.jpg').click();
     await page.clock.runFor(300); // the page waits for a moment before the request
     const dialog = page.getByRole('dialog');
     await dialog
@@ -461,17 +398,13 @@ describe('the page of a server that needs an API key', () => {
     await form.getByText('The server does not accept this API key.').waitFor();
     await enter(key);
     await form.waitFor({ state: 'detached' });
-    await pick(page, [fixturePath('grey.jpg')]);
-    await convertAll(page);
-    await row(page, 'grey.jpg').getByRole('link', { name: 'Save' }).waitFor();
+    await page.convertFiles(['grey.jpg']);
+    await page.saveLink('grey.webp').waitFor();
 
     await page.reload();
-    await page.locator('input[value=bmp]').waitFor({ state: 'attached' });
+    await page.loaded();
     expect(await form.count()).to.equal(0);
-    await showMore(page);
-    const command = await page
-      .getByRole('textbox', { name: 'curl command', includeHidden: true })
-      .inputValue();
+    const command = await page.curl();
     expect(command).to.include('-H "Authorization: Bearer $API_KEY"').and.not.include(key);
   });
 });

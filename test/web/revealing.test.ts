@@ -1,12 +1,11 @@
 // @full: starts a browser
 import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import axe from 'axe-core';
 import { expect } from 'chai';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { convertFiles, made, openMenu, pick, row, useBrowser } from './browser.ts';
+import { made, useBrowser } from './browser.ts';
 
 /** Returns a photo with a place, a camera and a thumbnail. */
 async function photo(): Promise<Buffer> {
@@ -27,36 +26,34 @@ describe('what a photo gives away, on the page', () => {
 
   it('is said to be removed in its row, and once for all files', async () => {
     const page = await open(service);
-    await convertFiles(page, [
+    await page.convertFiles([
       made('photo.jpg', await photo()),
       made('plain.jpg', await fixture('scene.jpg')),
     ]);
     await page.getByText('Place, camera and thumbnail removed from 1 photo.').waitFor();
-    await row(page, 'photo.jpg').getByText('Place removed').waitFor({ state: 'attached' });
-    expect(await row(page, 'plain.jpg').getByText('Place removed').count()).to.equal(0);
+    await page.row('photo.jpg').getByText('Place removed').waitFor({ state: 'attached' });
+    expect(await page.row('plain.jpg').getByText('Place removed').count()).to.equal(0);
   });
 
   it('is said to stay with all metadata', async () => {
     const page = await open(service, {}, '?output_format=jpg&metadata=all');
-    await convertFiles(page, [made('photo.jpg', await photo())]);
+    await page.convertFiles([made('photo.jpg', await photo())]);
     await page.getByText('Place, camera and thumbnail kept in 1 photo.').waitFor();
-    await row(page, 'photo.jpg').getByText('The place stays in the result.').waitFor({ state: 'attached' });
+    await page.row('photo.jpg').getByText('The place stays in the result.').waitFor({ state: 'attached' });
   });
 
   it('is listed on demand, without markup, and Escape returns to the row', async () => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const page = await open(service, { colorScheme, viewport: { width: 360, height: 640 } });
-      await pick(page, [made('photo.jpg', await photo())]);
-      await (await openMenu(page, 'photo.jpg')).getByText('What it gives away').click();
+      await page.pick([made('photo.jpg', await photo())]);
+      await (await page.openMenu('photo.jpg')).getByText('What it gives away').click();
       const dialog = page.getByRole('dialog', { name: 'What photo.jpg gives away' });
       for (const value of ['48.137154, 11.500000', '00123', '<b>bold</b>'])
         await dialog.getByText(value).waitFor();
       const thumbnail = dialog.getByRole('img', { name: 'The embedded thumbnail' });
       await thumbnail.waitFor();
       expect(await thumbnail.evaluate((image: HTMLImageElement) => image.naturalWidth)).to.be.above(0);
-      await page.evaluate(axe.source);
-      const { violations } = await page.evaluate(() => (window as unknown as { axe: typeof axe }).axe.run());
-      expect(violations.map(({ id }) => id)).to.deep.equal([]);
+      expect(await page.faults()).to.deep.equal([]);
       const { x = -1, width = 0 } = (await dialog.boundingBox()) ?? {};
       expect([x >= 0, x + width <= 360]).to.deep.equal([true, true]);
       await page.keyboard.press('Escape');

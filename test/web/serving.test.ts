@@ -3,13 +3,11 @@ import { copyFile, readFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import sharp from 'sharp';
 import { fixturePath, sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { execute } from '../helpers/process.ts';
 import { useOwnServices, useServiceWith } from '../helpers/service.ts';
-import { convertFiles, save, showCurl, useBrowser } from './browser.ts';
+import { useBrowser } from './browser.ts';
 
 const BUDGET = 45_000;
 
@@ -156,14 +154,12 @@ describe('the pages below a path of nginx', () => {
     const folder = await makeTempDir('below');
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     const { page, elsewhere } = await openBelow();
-    await page.getByRole('radio', { name: 'JPEG' }).check();
-    await convertFiles(page, [join(folder, 'scene.png')]);
-    const { content } = await save(page, 'scene.jpg');
+    await page.chooseFormat('JPEG');
+    await page.convertFiles([join(folder, 'scene.png')]);
+    const { content } = await page.save('scene.jpg');
     expect((await sharp(content).metadata()).format).to.equal('jpeg');
-    await showCurl(page);
-    const command = await page.getByLabel('curl command').inputValue();
-    expect(command).to.include(`${address}/api/v1/convert`);
-    await execute('sh', ['-ec', command], { cwd: folder });
+    expect(await page.curl()).to.include(`${address}/api/v1/convert`);
+    await page.runCurl(folder);
     expect((await readFile(join(folder, 'scene.jpg'))).equals(content)).to.equal(true);
     expect(new URL(page.url()).pathname).to.equal('/images/');
     expect(elsewhere()).to.deep.equal([]);
@@ -188,11 +184,11 @@ describe('the pages below a path of nginx', () => {
     const command = await page.locator('pre', { hasText: 'curl -F file=' }).textContent();
     expect(command).to.include(` ${address}/api/v1/convert`);
     await page.locator('[data-property-name=file] input[type=file]').setInputFiles(fixturePath('scene.jpg'));
-    await page.getByRole('button', { name: 'Execute' }).click();
+    await page.button('Execute').click();
     await page.getByText('Download file').waitFor();
     await page.getByRole('link', { name: 'Convert images' }).click();
     await page.waitForURL(`${address}/**`);
-    await page.locator('input[value=bmp]').waitFor({ state: 'attached' });
+    await page.loaded();
     expect(elsewhere()).to.deep.equal([]);
   });
 });
