@@ -71,8 +71,8 @@ const ORDERS = [
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to });
 
 const LAYERS = [
-  // A plan is derived from data. It imports the formats, the options, the tools, the notes, the
-  // errors, the properties of images, the encoding of the copyright and itself.
+  // A plan is derived from data. It imports tables, the properties of images, the encoding of the
+  // copyright and itself.
   forbid(
     'plan-is-pure',
     { path: '^src/conversion/plan/' },
@@ -80,7 +80,7 @@ const LAYERS = [
       path: '.',
       pathNot: [
         '^src/conversion/plan/',
-        '^src/tables/(formats|options|errors|notes|tools).ts$',
+        '^src/tables/(fitting|formats|options|errors|notes|tools).ts$',
         '^src/images/(image-info|kinds|copyright/blocks).ts$',
       ],
     },
@@ -123,8 +123,8 @@ const LAYERS = [
     { path: '^src/server/openapi/' },
     { path: ['^src/(process|files)/', 'node_modules/express'], dependencyTypes: ['local', 'npm'] },
   ),
-  // The page imports the formats, the options, the notes and text functions. It requests everything
-  // else over HTTP.
+  // The page imports the formats, the options, the notes, the sizes of results and text functions.
+  // It requests everything else over HTTP.
   forbid(
     'web-app-uses-the-api',
     { path: '^src/web/' },
@@ -132,7 +132,7 @@ const LAYERS = [
       path: '^src/',
       pathNot: [
         '^src/web/',
-        '^src/(tables/(formats|options|notes)|base/(shell|text|name-pattern)).ts$',
+        '^src/(tables/(fitting|formats|options|notes)|base/(shell|text|name-pattern)).ts$',
         '^src/client/library/',
       ],
     },

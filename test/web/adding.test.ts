@@ -185,8 +185,9 @@ describe('adding files to the page', () => {
     await page.convertAll();
     await page.row('a.png').getByText('The file was changed, moved or deleted. Add it again.').waitFor();
     await restore();
-    await page.convertFiles([image]);
+    await page.pick([image]);
     expect(await listed(page, 1)).to.deep.equal(['a.png']);
+    await page.convertAll();
     await page.finished(1);
   });
 

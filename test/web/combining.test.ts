@@ -119,10 +119,10 @@ describe('one file of all files', () => {
     await page.button('Sort by name').click();
     await page.announced('Sorted by name.');
     expect(await page.names()).to.deep.equal(PHOTO_NAMES);
-    await page.getByText('The files, their order or the options have changed.').waitFor();
+    await page.locator('.totals .stale').waitFor();
     await makeOne(page);
     expect(await photosIn((await saveOne(page)).content)).to.deep.equal(PHOTO_NAMES);
-    expect(await page.getByText('The files, their order').count()).to.equal(0);
+    expect(await page.locator('.totals .stale').count()).to.equal(0);
   });
 
   it('can be ordered by taps alone', async () => {

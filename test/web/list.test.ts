@@ -2,13 +2,12 @@
 import { expect } from 'chai';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { type Made, made, useBrowser, type WebPage } from './browser.ts';
+import { type Made, made, useBrowser } from './browser.ts';
 
 describe('the list of files on the page', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
 
-  const undo = (page: WebPage) => page.button('Undo');
   const openConverted = async (
     files: readonly string[] | readonly Made[] = [fixturePath('grey.jpg'), fixturePath('scene.png')],
   ) => {
@@ -23,18 +22,15 @@ describe('the list of files on the page', () => {
     const page = await openConverted();
     const before = await page.save('scene.webp');
     await page.button('Clear list').press('Enter');
-    await page.getByText('2 results removed · Undo').waitFor();
     await page.announced('2 results removed.');
     for (let step = 0; step < 2; step += 1) await page.keyboard.press('Tab'); // after "Choose a folder"
-    expect(await page.evaluate(() => document.activeElement?.textContent)).to.equal('Undo');
+    expect(await page.focused()).to.equal('Undo');
     await page.keyboard.press('Enter');
     await page.finished(2);
     await page.announced('2 results restored.');
     expect(await page.names()).to.deep.equal(['grey.jpg', 'scene.png']);
-    expect(await undo(page).count()).to.equal(0);
-    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).to.equal(
-      'Add files',
-    );
+    expect(await page.button('Undo').count()).to.equal(0);
+    expect(await page.focused()).to.equal('Add files');
     const after = await page.save('scene.webp');
     expect(after).to.deep.equal(before);
     await page.locator('.thumbnail img').nth(1).waitFor();
@@ -46,19 +42,19 @@ describe('the list of files on the page', () => {
       ['grey.webp', 'scene.webp'].map((name) => page.saveLink(name).getAttribute('href')),
     );
     await page.button('Remove grey.jpg').click();
-    await page.getByText('1 result removed · Undo').waitFor();
-    await undo(page).click();
+    await page.announced('1 result removed.');
+    await page.button('Undo').click();
     await page.row('grey.jpg').waitFor();
     expect(await page.names()).to.deep.equal(['grey.jpg', 'scene.png']);
 
     await page.button('Remove grey.jpg').click();
     expect((await page.heldUrls()).includes(grey as string)).to.equal(true);
     await page.button('Remove scene.png').click();
-    await page.getByText('1 result removed · Undo').waitFor();
+    await page.announced('1 result removed.');
     expect((await page.heldUrls()).includes(grey as string)).to.equal(false);
     await page.pick(['scene.gif']);
     await page.row('scene.gif').waitFor();
-    expect(await undo(page).count()).to.equal(0);
+    expect(await page.button('Undo').count()).to.equal(0);
     expect((await page.heldUrls()).includes(scene as string)).to.equal(false);
   });
 
@@ -108,7 +104,7 @@ describe('the list of files on the page', () => {
     await page.keyboard.press('Delete');
     await page.row('bad.png').waitFor({ state: 'detached' });
     expect([await page.names(), await group.count()]).to.deep.equal([['a.png'], 0]);
-    await page.getByText('1 file removed · Undo').waitFor();
+    await page.announced('1 file removed.');
   });
 
   it('takes a file that is tried again out of the group', async () => {

@@ -189,11 +189,11 @@ describe('options of one picture', () => {
   it('of the list turn pictures by keyboard, and the other buttons come back', async () => {
     const page = await open(service);
     await page.pick(['scene.jpg']);
-    const name = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
     await page.getByRole('row', { name: 'scene.jpg' }).focus();
     const go = async (key: string, label: string) => {
-      for (let step = 0; step < 9 && (await name()) !== label; step += 1) await page.keyboard.press(key);
-      expect(await name()).to.equal(label);
+      for (let step = 0; step < 9 && (await page.focused()) !== label; step += 1)
+        await page.keyboard.press(key);
+      expect(await page.focused()).to.equal(label);
     };
     await go('ArrowRight', 'Rotate or flip scene.jpg');
     await page.keyboard.press('Enter');

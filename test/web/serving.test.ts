@@ -3,6 +3,7 @@ import { copyFile, readFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import sharp from 'sharp';
 import { fixturePath, sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';

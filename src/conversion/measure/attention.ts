@@ -9,12 +9,13 @@
  */
 import { readFile, rm } from 'node:fs/promises';
 import type { ImageInfo } from '../../images/image-info.ts';
+import type { Fitting } from '../../tables/fitting.ts';
 import { checkResult } from '../output/result.ts';
 import { invalidOutputError } from '../output/tool-errors.ts';
 import { planJob } from '../plan/index.ts';
 import { createJob } from '../plan/job.ts';
 import { choosesPart } from '../plan/resize.ts';
-import type { ConversionJob, Fitting, FocalPoint } from '../plan/types.ts';
+import type { ConversionJob, FocalPoint } from '../plan/types.ts';
 import { runSteps } from '../steps/run-steps.ts';
 import type { Measurement } from './measurement.ts';
 

@@ -4,9 +4,9 @@
  * src/common.cc).
  */
 import type { Size } from '../../images/image-info.ts';
+import { type Fitting, roundUp } from '../../tables/fitting.ts';
 import type { Point, Position } from '../../tables/options.ts';
-import { roundUp } from './size.ts';
-import type { ConversionJob, Fitting, FocalPoint } from './types.ts';
+import type { ConversionJob, FocalPoint } from './types.ts';
 
 /** Distance in pixels from the top left corner. */
 export interface Offset {

@@ -10,6 +10,7 @@
  */
 
 import { isSameSize, type Size, turnSize } from '../../images/image-info.ts';
+import type { Fitting } from '../../tables/fitting.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { convertsInks } from './colour.ts';
 import { isOpaqueAnimation, isOpaqueStill, orient } from './decode.ts';
@@ -26,7 +27,7 @@ import type { ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
 import { boxGeometry, isRenderedToFit, setsSize, shownArea } from './size.ts';
 import { words } from './step.ts';
-import { type ConversionJob, type Fitting, MAGICK_FEATURES, type Sentence } from './types.ts';
+import { type ConversionJob, MAGICK_FEATURES, type Sentence } from './types.ts';
 
 /**
  * Lanczos with two lobes instead of three, and a narrower window that compensates for it. The PSNR

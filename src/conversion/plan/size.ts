@@ -1,7 +1,4 @@
-/**
- * @module Sizes of the frames and pages to convert, at each stage of a conversion. The rounding is
- * that of sharp: ResolveShrink (sharp 0.35, src/common.cc). Pure.
- */
+/** @module Sizes of the frames and pages to convert, at each stage of a conversion. */
 
 import {
   type Area,
@@ -14,11 +11,22 @@ import {
   swapsSides,
   turnSize,
 } from '../../images/image-info.ts';
+import {
+  type Box,
+  type Fitting,
+  fitInto,
+  parseArea,
+  ROUNDING_ERROR,
+  roundArea,
+  roundHalfUp,
+  roundUp,
+  scaleSide,
+} from '../../tables/fitting.ts';
 import { DPI, OUTPUTS } from '../../tables/formats.ts';
 import { type Fit, type OptionValue, parsePages } from '../../tables/options.ts';
 import { hasSpace, POINTS_PER_INCH } from './page.ts';
 import { honours } from './short-paths.ts';
-import type { ConversionJob, ConvertOptions, Fitting, Measured } from './types.ts';
+import type { ConversionJob, ConvertOptions, Measured } from './types.ts';
 
 /** The sizes of an image and of its result, and what they depend on. The limits apply to them. */
 export type Extent = Pick<
@@ -129,32 +137,16 @@ export function shownArea(size: Size, { image, options: { crop }, measured }: Sh
   const trimmed = measured.areas?.[at];
   if (trimmed) return trimmed;
   if (crop === undefined) return { x: 0, y: 0, ...size };
-  const area = parseCrop(crop, size);
-  if (image.type === 'svg') return area;
-  const x = Math.min(Math.round(area.x), size.width - 1);
-  const y = Math.min(Math.round(area.y), size.height - 1);
-  const width = Math.max(1, Math.round(area.x + area.width) - x);
-  return { x, y, width, height: Math.max(1, Math.round(area.y + area.height) - y) };
+  const area = parseArea(crop, size);
+  return image.type === 'svg' ? area : roundArea(area, size);
 }
-
-/** Parses `left,top,width,height`, each in pixels or, with a `%`, in percent of the side. */
-function parseCrop(crop: string, size: Size): Area {
-  const [x = 0, y = 0, width = 0, height = 0] = crop.split(',').map((text, at) => {
-    const side = at % 2 === 0 ? size.width : size.height;
-    return text.endsWith('%') ? (side * Number.parseFloat(text)) / 100 : Number(text);
-  });
-  return { x, y, width, height };
-}
-
-/** Maximum rounding error in pixels of a calculated side. */
-const ROUNDING_ERROR = 1e-6;
 
 /** Returns the size after `rotate` of an image or page that the crop exceeds, if there is one. */
 export function findCropOutside(extent: Extent): Size | undefined {
   const { crop } = extent.options;
   if (crop === undefined) return undefined;
   return extent.turnedSizes.find((size) => {
-    const { x, y, width, height } = parseCrop(crop, size);
+    const { x, y, width, height } = parseArea(crop, size);
     return Math.max(x + width - size.width, y + height - size.height) > ROUNDING_ERROR;
   });
 }
@@ -290,63 +282,6 @@ export function exceedsFormat(extent: Extent): boolean {
   return sizesToMake(extent).some(({ width, height }) => Math.max(width, height) > maxDimension);
 }
 
-/** Options that determine the size of a result. */
-type Box = Pick<ConvertOptions, 'width' | 'height' | 'scale' | 'fit' | 'enlarge'>;
-
-interface FitRule {
-  /** Returns the scale of a side, from the scales that fit it and the other one. */
-  readonly scale: (own: number, other: number) => number;
-  /** Flag of an ImageMagick geometry with the same meaning. */
-  readonly flag: '' | '^' | '!';
-  /** Returns the side of the result, from the side of the resized image and that of the box. */
-  readonly side: (resized: number, box: number) => number;
-}
-
-const unchanged = (resized: number): number => resized;
-
-const FIT_RULES: Readonly<Record<Fit, FitRule>> = {
-  inside: { scale: Math.min, flag: '', side: unchanged },
-  cover: { scale: Math.max, flag: '^', side: Math.min },
-  contain: { scale: Math.min, flag: '', side: Math.max },
-  fill: { scale: (own) => own, flag: '!', side: unchanged },
-};
-
-/** Rounds a half up, like sharp and ImageMagick (ParseMetaGeometry). */
-const roundHalfUp = (side: number): number => Math.floor(side + 0.5);
-
-/** Rounds up like librsvg. */
-export const roundUp = (side: number): number => Math.ceil(side - ROUNDING_ERROR);
-
-/** Fits an image of this size into a box. Without `enlarge`, no side grows. */
-function fitInto({ width, height }: Size, box: Box, round = roundHalfUp): Fitting {
-  const { scale, side } = FIT_RULES[box.fit ?? 'inside'];
-  const [x, y] = sideScales({ width, height }, box);
-  const maxScale = box.enlarge ? Number.POSITIVE_INFINITY : 1;
-  const [across, down] = [Math.min(maxScale, scale(x, y)), Math.min(maxScale, scale(y, x))];
-  const resized = { width: scaleSide(width, across, round), height: scaleSide(height, down, round) };
-  const result = {
-    width: side(resized.width, box.width ?? resized.width),
-    height: side(resized.height, box.height ?? resized.height),
-  };
-  return { resized, result };
-}
-
-/**
- * Returns the scales that make each side as long as the box, or that are requested. If only one
- * side is given, both are equal.
- */
-function sideScales({ width, height }: Size, box: Box): [x: number, y: number] {
-  if (box.scale) return [box.scale / 100, box.scale / 100];
-  const x = box.width ? box.width / width : undefined;
-  const y = box.height ? box.height / height : undefined;
-  return [x ?? y ?? 1, y ?? x ?? 1];
-}
-
-/** Scales a side, and leaves at least one pixel. */
-function scaleSide(side: number, scale: number, round = roundHalfUp): number {
-  return Math.max(1, round(side * scale));
-}
-
 /** Returns whether options set the size of a result. */
 export const setsSize = ({ width, height, scale }: ConvertOptions): boolean =>
   (width ?? height ?? scale) !== undefined;
@@ -354,8 +289,11 @@ export const setsSize = ({ width, height, scale }: ConvertOptions): boolean =>
 /** Returns whether the result has colours between those of the image. */
 export const addsShades = (options: ConvertOptions): boolean => !honours('sameShades', options);
 
+/** Flags of an ImageMagick geometry with the same meaning. */
+const FIT_FLAGS: Readonly<Record<Fit, string>> = { inside: '', cover: '^', contain: '', fill: '!' };
+
 /** Formats the box as an ImageMagick geometry, for images whose size is not known. */
 export function boxGeometry({ width, height, scale, fit = 'inside', enlarge }: Box): string {
   if (scale) return `${enlarge ? scale : Math.min(scale, 100)}%`;
-  return `${width ?? ''}x${height ?? ''}${FIT_RULES[fit].flag}${enlarge ? '' : '>'}`;
+  return `${width ?? ''}x${height ?? ''}${FIT_FLAGS[fit]}${enlarge ? '' : '>'}`;
 }

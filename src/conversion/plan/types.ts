@@ -1,6 +1,7 @@
 /** @module The input and the output of the planner, as data. */
 
 import type { Area, ImageInfo, Orientation, Page, Scale, Size } from '../../images/image-info.ts';
+import type { Fitting } from '../../tables/fitting.ts';
 import type { InputType, OutputType } from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
 import type { OptionValues } from '../../tables/options.ts';
@@ -293,12 +294,4 @@ export interface ConversionJob {
 /** A job and its plan. */
 export interface PlannedJob extends ConversionJob {
   readonly plan: Plan;
-}
-
-/** Sizes of an image during a conversion. */
-export interface Fitting {
-  /** Size to resize the image to, before it is cropped or padded. */
-  readonly resized: Size;
-  /** Size of the result: smaller than `resized` if `cover` crops, larger if `contain` pads. */
-  readonly result: Size;
 }

@@ -1,5 +1,6 @@
 /** @module Changes of an area by a frame with handles, inside of the picture. */
-import { type Area, clamp, type Size } from './crop.ts';
+import type { Size } from '../../tables/fitting.ts';
+import { type Area, clamp } from './crop.ts';
 
 /** Which sides a handle moves: -1 the left or upper one, 1 the right or lower one, 0 none. */
 export interface Handle {

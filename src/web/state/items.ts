@@ -2,11 +2,11 @@
 import { computed, type Signal, signal } from '@preact/signals';
 import { naturalOrder, plural } from '../../base/text.ts';
 import type { RevealedKind } from '../../client/library/index.ts';
+import type { Size } from '../../tables/fitting.ts';
 import { INPUTS } from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
 import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';
 import { inputTypeOf } from '../format.ts';
-import type { Size } from './crop.ts';
 import { findRejection } from './formats.ts';
 import { choicesOf, type OwnOptions, panel, queryFor, removeOwn, setOptions } from './options.ts';
 

@@ -2,9 +2,10 @@
 import { computed, effect, signal } from '@preact/signals';
 import { DEFAULT_PATTERN, fillPattern, findPatternError, namesSize } from '../../base/name-pattern.ts';
 import { baseNameOf, portableName } from '../../base/text.ts';
+import { fitInto, type Size } from '../../tables/fitting.ts';
 import { extensionOf, inputTypeOf } from '../format.ts';
 import { loadStored, store } from '../storage.ts';
-import { parseCrop, type Size } from './crop.ts';
+import { parseCrop } from './crop.ts';
 import { type Item, items, knownSize, type Result } from './items.ts';
 import { choicesOf, FORMATS, type Options, options, SMALLEST } from './options.ts';
 import { turnedSize } from './turns.ts';
@@ -63,13 +64,14 @@ export const exampleName = computed(() => {
  */
 function plannedSize(picture: Size, all: Options, isDrawing: boolean): Size {
   const area = parseCrop(all.crop, turnedSize(picture, all));
-  const [x, y] = [Number(all.width) / area.width, Number(all.height) / area.height];
-  const hasBoth = x > 0 && y > 0;
-  const max = all.enlarge || isDrawing || (hasBoth && all.fit === 'contain') ? Number.POSITIVE_INFINITY : 1;
-  const common = (hasBoth ? Math.min(x, y) : x || y) || Number(all.scale) / 100 || 1;
-  const scale = (side: number, own: number): number =>
-    Math.max(1, Math.round(side * Math.min(max, hasBoth && all.fit !== 'inside' ? own : common)));
-  return { width: scale(area.width, x), height: scale(area.height, y) };
+  const [width, height] = [Number(all.width) || undefined, Number(all.height) || undefined];
+  return fitInto(area, {
+    width,
+    height,
+    scale: width || height ? undefined : Number(all.scale),
+    fit: width && height ? all.fit : 'inside',
+    enlarge: all.enlarge || isDrawing,
+  }).result;
 }
 
 function fill(file: File, size: Size | undefined): string {

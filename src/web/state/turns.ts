@@ -2,7 +2,8 @@
  * @module Rotates and flips a picture as it is shown, although the API always rotates first and
  * flips then.
  */
-import { type Area, formatCrop, parseCrop, type Size } from './crop.ts';
+import type { Size } from '../../tables/fitting.ts';
+import { type Area, formatCrop, parseCrop } from './crop.ts';
 import type { Choices, Options } from './options.ts';
 
 /** Names of the turns, for their buttons. */

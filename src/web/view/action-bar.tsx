@@ -3,7 +3,6 @@ import { useEffect } from 'preact/hooks';
 import { formatBytes, plural } from '../../base/text.ts';
 import { pack, packing } from '../actions/archive.ts';
 import { convert } from '../actions/convert-files.ts';
-import { canShare, share } from '../actions/share.ts';
 import { formatSaved } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
 import { busy, counts, done, isStale, items, pending, removal, remove, retryable } from '../state/items.ts';
@@ -11,6 +10,7 @@ import { secondsLeft } from '../state/rows.ts';
 import { focusPicker, Removal } from './drop-zone.tsx';
 import { Button } from './elements.tsx';
 import { ignoreDoubleClick, useFocusFallback } from './events.ts';
+import { ShareButton } from './file-actions.tsx';
 import { checkOptions, FORM_ID } from './options-form.tsx';
 
 /**
@@ -38,9 +38,7 @@ export function ActionBar() {
             Try {retryable.value.length} again
           </Button>
         )}
-        {!busy.value && canShare(done.value) && (
-          <Button look="plain square" icon="share" aria-label="Share all" onClick={() => share(done.value)} />
-        )}
+        {!busy.value && <ShareButton label="Share all" results={done.value} />}
         <Button
           look={pendingCount > 0 || busy.value ? 'plain' : 'main'}
           icon="save"

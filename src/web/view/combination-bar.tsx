@@ -1,6 +1,5 @@
 /** @module The bar and the dialog of the one file that all files become. */
 import type { ComponentChildren } from 'preact';
-import { useLayoutEffect, useRef } from 'preact/hooks';
 import { formatBytes, plural } from '../../base/text.ts';
 import { NOTES } from '../../tables/notes.ts';
 import { isPdf } from '../actions/convert-files.ts';
@@ -15,6 +14,7 @@ import {
 } from '../state/combination.ts';
 import { formatLabel } from '../state/options.ts';
 import { clear } from './action-bar.tsx';
+import { Dialog, Pdf } from './dialog.tsx';
 import { Removal } from './drop-zone.tsx';
 import { Button } from './elements.tsx';
 import { ignoreDoubleClick, useFocusFallback } from './events.ts';
@@ -119,27 +119,20 @@ const Made = ({ result }: { result: Combination }) => (
 
 /** Dialog that shows the one file. */
 export function CombinationPreview({ result }: { result: Combination }) {
-  const dialog = useRef<HTMLDialogElement>(null);
   const name = nameOfCombined(result);
   const preview = result.preview.value;
   const isUnreadable = preview !== undefined && !preview?.thumbnail;
-  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog
-      ref={dialog}
+    <Dialog
       class="compare"
-      aria-labelledby="preview-title"
+      heading={name}
+      tools={<SaveLink name={name} result={result} />}
       onClose={() => {
         previewed.value = false;
       }}
     >
-      <div class="compare-head">
-        <h2 id="preview-title">{name}</h2>
-        <SaveLink name={name} result={result} />
-        <Button look="bare" icon="remove" aria-label="Close" onClick={() => dialog.current?.close()} />
-      </div>
       {isPdf(result.blob) ? (
-        <iframe class="sheet" src={`${result.url}#navpanes=0`} title={`The PDF ${name}`} />
+        <Pdf name={name} result={result} />
       ) : (
         <div class="sheet stage">
           {isUnreadable ? (
@@ -152,6 +145,6 @@ export function CombinationPreview({ result }: { result: Combination }) {
       <p class="compare-foot number">
         {result.pages} · {formatBytes(result.blob.size)}
       </p>
-    </dialog>
+    </Dialog>
   );
 }

@@ -3,14 +3,13 @@ import { computed, type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../base/text.ts';
+import type { Size } from '../../tables/fitting.ts';
 import { isArchive, isPdf } from '../actions/convert-files.ts';
 import { followed, followOptions } from '../actions/follow-options.ts';
-import { canShare, share } from '../actions/share.ts';
 import { backoff } from '../client/queue.ts';
 import { typeLabel } from '../format.ts';
 import { choose } from '../state/candidates.ts';
 import { combines } from '../state/combination.ts';
-import type { Size } from '../state/crop.ts';
 import {
   applyToAll,
   compared,
@@ -25,15 +24,15 @@ import { choicesOf, type Options, parseOptions } from '../state/options.ts';
 import { shown } from '../state/rows.ts';
 import { BackoffNotice } from './backoff.tsx';
 import { Cropper, Original } from './cropper.tsx';
+import { Dialog, Pdf, useObjectUrl } from './dialog.tsx';
 import { Button } from './elements.tsx';
 import { FieldChoices, QualityField, Select } from './fields.tsx';
-import { formatEntries, isComparable, SaveLink, TurnButtons } from './file-actions.tsx';
+import { formatEntries, isComparable, SaveLink, ShareButton, TurnButtons } from './file-actions.tsx';
 import { SizeFields } from './size-fields.tsx';
 import { useZoom } from './zoom.ts';
 
 /** Dialog that compares a file with its result, which follows the options of this file. */
 export function Compare({ item }: { item: Item }) {
-  const dialog = useRef<HTMLDialogElement>(null);
   const { file } = item;
   const choices = useMemo(() => choicesOf(item.own), [item]);
   const isCropping = useSignal(false);
@@ -44,9 +43,8 @@ export function Compare({ item }: { item: Item }) {
     () => parseOptions(new URLSearchParams(state.at === 'done' ? state.query : '')),
     [state],
   );
+  const name = result ? saveNameOf(item, result) : file.name;
   const progress = backoff.value ? 'Waiting' : 'Converting';
-  // Before the browser paints: a key that is pressed next must reach the dialog.
-  useLayoutEffect(() => dialog.current?.showModal(), []);
   useEffect(() => followOptions(item), [item]);
   useLayoutEffect(() => {
     isCropping.value = false;
@@ -55,13 +53,20 @@ export function Compare({ item }: { item: Item }) {
     ArrowLeft: () => step(item, -1),
     ArrowRight: () => step(item, 1),
     Delete: () => removeCompared(item),
-    s: () => dialog.current?.querySelector<HTMLElement>('a[download]')?.click(),
+    s: () => document.querySelector<HTMLElement>('dialog a[download]')?.click(),
   };
   return (
-    <dialog
-      ref={dialog}
+    <Dialog
       class="compare"
-      aria-labelledby="compare-title"
+      heading={name}
+      tools={
+        result && (
+          <>
+            <ShareButton label="Share" results={[{ file, result }]} />
+            <SaveLink name={name} result={result} />
+          </>
+        )
+      }
       onClose={() => {
         compared.value = undefined;
       }}
@@ -74,29 +79,12 @@ export function Compare({ item }: { item: Item }) {
         keys[key]();
       }}
     >
-      <div class="compare-head">
-        <h2 id="compare-title">{result ? saveNameOf(item, result) : file.name}</h2>
-        {result && canShare([{ file, result }]) && (
-          <Button
-            look="plain square"
-            icon="share"
-            aria-label="Share"
-            onClick={() => share([{ file, result }])}
-          />
-        )}
-        {result && <SaveLink name={saveNameOf(item, result)} result={result} />}
-        <Button look="bare" icon="remove" aria-label="Close" onClick={() => dialog.current?.close()} />
-      </div>
       <BackoffNotice />
       <FieldChoices.Provider value={choices}>
         {isCropping.value && size ? (
           <Cropper key={item.id} file={file} size={size} />
         ) : result && isPdf(result.blob) ? (
-          <iframe
-            class="sheet"
-            src={`${result.url}#navpanes=0`}
-            title={`The PDF ${saveNameOf(item, result)}`}
-          />
+          <Pdf name={name} result={result} />
         ) : (
           <ComparedImages item={item} result={result} options={options} />
         )}
@@ -111,7 +99,7 @@ export function Compare({ item }: { item: Item }) {
       </FieldChoices.Provider>
       <Candidates item={item} />
       <Strip item={item} />
-    </dialog>
+    </Dialog>
   );
 }
 
@@ -264,8 +252,7 @@ function ComparedImages({ item, result, options }: ComparedProps) {
   const isReadable = Boolean(preview.value?.thumbnail);
   const isArchived = result !== undefined && isArchive(result.blob);
   const visible = isArchived ? undefined : result;
-  const original = useMemo(() => URL.createObjectURL(file), [file]);
-  useEffect(() => () => URL.revokeObjectURL(original), [original]);
+  const original = useObjectUrl(file);
   const stage = useRef<HTMLElement>(null);
   const zoom = useZoom(stage);
   const both = isReadable && visible !== undefined;

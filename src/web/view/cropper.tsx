@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals';
-import { useContext, useEffect, useMemo, useRef } from 'preact/hooks';
-import { type Area, formatCrop, parseCrop, type Size } from '../state/crop.ts';
+import { useContext, useRef } from 'preact/hooks';
+import type { Size } from '../../tables/fitting.ts';
+import { type Area, formatCrop, parseCrop } from '../state/crop.ts';
 import { fitRatio, type Handle, moveArea, moveHandle } from '../state/crop-frame.ts';
 import type { Options } from '../state/options.ts';
 import { isSideways, toTransform, turnedSize } from '../state/turns.ts';
+import { useObjectUrl } from './dialog.tsx';
 import { Button, Entries, Labelled } from './elements.tsx';
 import { FieldChoices } from './fields.tsx';
 
@@ -41,8 +43,7 @@ type Move = (x: number, y: number) => Area;
 /** Selects the part of a picture to which it is cropped, by pointer, keys and numbers. */
 export function Cropper({ file, size }: { file: File; size: Size }) {
   const { all, set } = useContext(FieldChoices);
-  const src = useMemo(() => URL.createObjectURL(file), [file]);
-  useEffect(() => () => URL.revokeObjectURL(src), [src]);
+  const src = useObjectUrl(file);
   const options = all();
   const whole = turnedSize(size, options);
   /** The area while a pointer changes it. */

@@ -2,6 +2,7 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: the rows and their controls have the focus
 import { useSignal } from '@preact/signals';
 import { convert, isArchive } from '../actions/convert-files.ts';
+import { canShare, share } from '../actions/share.ts';
 import { combines } from '../state/combination.ts';
 import { formats } from '../state/formats.ts';
 import {
@@ -220,6 +221,12 @@ export const SaveLink = ({ name, result, isListed = false }: SaveLinkProps) => (
     Save
   </a>
 );
+
+/** A button that opens the share sheet of the system, if that takes these results. */
+export const ShareButton = ({ label, results }: { label: string; results: Parameters<typeof share>[0] }) =>
+  canShare(results) && (
+    <Button look="plain square" icon="share" aria-label={label} onClick={() => share(results)} />
+  );
 
 interface ActionProps {
   label: string;

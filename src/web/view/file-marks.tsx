@@ -1,8 +1,13 @@
+import type { ComponentChildren } from 'preact';
 import { NOTES } from '../../tables/notes.ts';
 import { type OptionName, optionRow } from '../../tables/options.ts';
 import { combined, combines } from '../state/combination.ts';
 import { type Item, isStale, stateOf } from '../state/items.ts';
 import { Icon, type IconName } from './elements.tsx';
+
+interface RemarkProps extends Omit<MarkOfRow, 'text'> {
+  children: ComponentChildren;
+}
 
 interface MarkOfRow {
   readonly look: 'loss' | 'note' | 'stale' | 'own';
@@ -11,8 +16,8 @@ interface MarkOfRow {
 }
 
 /** Looks of notes. */
-const LOSS = { look: 'loss', icon: 'warning' } as const;
-const NOTE = { look: 'note', icon: 'note' } as const;
+export const LOSS = { look: 'loss', icon: 'warning' } as const;
+export const NOTE = { look: 'note', icon: 'note' } as const;
 
 /**
  * Returns what to know about a file beside its result: notes, and options. Its format is shown
@@ -35,6 +40,13 @@ export function marksOf(item: Item): readonly MarkOfRow[] {
   if (own.length > 0) marks.push({ look: 'own', icon: 'crop', text: `Own options: ${labels.join(', ')}` });
   return marks;
 }
+
+/** A line about files, after an icon. */
+export const Remark = ({ look, icon, children }: RemarkProps) => (
+  <p class={`file-state ${look}`}>
+    <Icon name={icon} /> {children}
+  </p>
+);
 
 /** What to know about a file, as an icon. The menu of the row has the text. */
 export const Mark = ({ look, icon, text }: MarkOfRow) => (

@@ -7,9 +7,9 @@ import { combines } from '../state/combination.ts';
 import { compared, type Item, resetOptions } from '../state/items.ts';
 import { menu, revealing } from '../state/rows.ts';
 import { TURNS, type Turn } from '../state/turns.ts';
-import { Button, Icon, type IconName } from './elements.tsx';
+import { Button, type IconName } from './elements.tsx';
 import { canRepeat, FormatField, isComparable, removeRow, repeat, turnItem } from './file-actions.tsx';
-import { marksOf } from './file-marks.tsx';
+import { marksOf, Remark } from './file-marks.tsx';
 
 /** Space between the menu, its button and the edges of the window, in pixels. */
 const GAP_PX = 4;
@@ -54,10 +54,10 @@ function FileMenu({ item, anchor }: { item: Item; anchor: HTMLElement }) {
       onKeyDown={handleKey}
     >
       {reached && <p class="file-state">{reached}</p>}
-      {marksOf(item).map(({ look, icon, text }) => (
-        <p key={text} class={`file-state ${look}`}>
-          <Icon name={icon} /> {text}
-        </p>
+      {marksOf(item).map(({ text, ...look }) => (
+        <Remark key={text} {...look}>
+          {text}
+        </Remark>
       ))}
       {isComparable(item) && (
         <Entry

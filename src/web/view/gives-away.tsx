@@ -1,13 +1,13 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import type { Revealed, RevealedKind } from '../../client/library/index.ts';
 import { describeFailure } from '../actions/convert-files.ts';
 import { reveal, thumbnailBlob } from '../actions/reveal.ts';
 import type { Item } from '../state/items.ts';
 import { KIND_LABELS } from '../state/removed.ts';
 import { revealing } from '../state/rows.ts';
-import { Button } from './elements.tsx';
+import { Dialog, useObjectUrl } from './dialog.tsx';
 
 /** The dialog about the metadata of a file, if it is open. */
 export const OpenGivesAway = () =>
@@ -16,10 +16,8 @@ export const OpenGivesAway = () =>
 /** Dialog that lists what the metadata of a file gives away. The server reads it on demand. */
 function GivesAway({ item }: { item: Item }) {
   const { file } = item;
-  const dialog = useRef<HTMLDialogElement>(null);
   const found = useSignal<Revealed | undefined>(undefined);
   const problem = useSignal('');
-  useLayoutEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
     const controller = new AbortController();
     reveal(file, controller.signal).then(
@@ -33,18 +31,13 @@ function GivesAway({ item }: { item: Item }) {
     return () => controller.abort();
   }, [file, found, problem]);
   return (
-    <dialog
-      ref={dialog}
+    <Dialog
       class="gives-away"
-      aria-labelledby="gives-away-title"
+      heading={`What ${file.name} gives away`}
       onClose={() => {
         revealing.value = undefined;
       }}
     >
-      <div class="gives-away-head">
-        <h2 id="gives-away-title">What {file.name} gives away</h2>
-        <Button look="bare" icon="remove" aria-label="Close" onClick={() => dialog.current?.close()} />
-      </div>
       {found.value ? (
         <Values of={found.value} />
       ) : (
@@ -52,7 +45,7 @@ function GivesAway({ item }: { item: Item }) {
           {problem.value || 'Reading…'}
         </p>
       )}
-    </dialog>
+    </Dialog>
   );
 }
 
@@ -93,7 +86,6 @@ const Group = ({ kind, children }: { kind: RevealedKind; children: ComponentChil
 );
 
 function Thumbnail({ of: thumbnail }: { of: NonNullable<Revealed['thumbnail']> }) {
-  const url = useMemo(() => URL.createObjectURL(thumbnailBlob(thumbnail)), [thumbnail]);
-  useEffect(() => () => URL.revokeObjectURL(url), [url]);
+  const url = useObjectUrl(useMemo(() => thumbnailBlob(thumbnail), [thumbnail]));
   return <img src={url} alt="The embedded thumbnail" />;
 }

@@ -157,22 +157,17 @@ export function OrderCell({ item }: { item: Item }) {
 /** Buttons that move the grabbed row, for those who cannot drag and have no keys. */
 export const MoveButtons = ({ item }: { item: Item }) => (
   <>
-    <Button
-      look="plain square"
-      icon="up"
-      aria-label={`Move ${item.file.name} up`}
-      title="Move up"
-      tabIndex={-1}
-      onClick={() => moveGrabbed((at) => at - 1)}
-    />
-    <Button
-      look="plain square"
-      icon="down"
-      aria-label={`Move ${item.file.name} down`}
-      title="Move down"
-      tabIndex={-1}
-      onClick={() => moveGrabbed((at) => at + 1)}
-    />
+    {(['up', 'down'] as const).map((direction) => (
+      <Button
+        key={direction}
+        look="plain square"
+        icon={direction}
+        aria-label={`Move ${item.file.name} ${direction}`}
+        title={`Move ${direction}`}
+        tabIndex={-1}
+        onClick={() => moveGrabbed((at) => at + (direction === 'up' ? -1 : 1))}
+      />
+    ))}
     <Button tabIndex={-1} aria-label={`Done with ${item.file.name}`} onClick={drop}>
       Done
     </Button>

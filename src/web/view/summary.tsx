@@ -5,6 +5,7 @@ import { items } from '../state/items.ts';
 import { keptKinds, removedKinds } from '../state/removed.ts';
 import { failures, isGroupOpen, isGroupOpened, sharedNotes } from '../state/rows.ts';
 import { Icon } from './elements.tsx';
+import { LOSS, NOTE, Remark } from './file-marks.tsx';
 
 /**
  * What concerns many rows, above them: the group of those that have failed, and the notes, each
@@ -31,27 +32,27 @@ export function Summary() {
         </button>
       )}
       {largerCount > 1 && (
-        <p class="file-state loss">
-          <Icon name="warning" /> {plural(largerCount, 'result')} are larger than their originals.{' '}
+        <Remark {...LOSS}>
+          {plural(largerCount, 'result')} are larger than their originals.{' '}
           <button type="button" class="link" onClick={() => keepOriginals(larger.value)}>
             Keep the originals
           </button>
-        </p>
+        </Remark>
       )}
       {kept.files > 0 && (
-        <p class="file-state loss">
-          <Icon name="warning" /> {kept.kinds} kept in {plural(kept.files, 'photo')}.
-        </p>
+        <Remark {...LOSS}>
+          {kept.kinds} kept in {plural(kept.files, 'photo')}.
+        </Remark>
       )}
       {removed.files > 0 && (
-        <p class="file-state note">
-          <Icon name="note" /> {removed.kinds} removed from {plural(removed.files, 'photo')}.
-        </p>
+        <Remark {...NOTE}>
+          {removed.kinds} removed from {plural(removed.files, 'photo')}.
+        </Remark>
       )}
       {sharedNotes.value.map(([note, number]) => (
-        <p key={note} class={NOTES[note].loss ? 'file-state loss' : 'file-state note'}>
-          <Icon name={NOTES[note].loss ? 'warning' : 'note'} /> {NOTES[note].page} {plural(number, 'file')}.
-        </p>
+        <Remark key={note} {...(NOTES[note].loss ? LOSS : NOTE)}>
+          {NOTES[note].page} {plural(number, 'file')}.
+        </Remark>
       ))}
     </div>
   );
