@@ -67,7 +67,8 @@ export async function readResolution(
   const [x, y] = [tags.get(TAG.resolutionX), tags.get(TAG.resolutionY)];
   if (!x || !y) return {};
   const unit = tiffUnit(tags.get(TAG.resolutionUnit)?.value);
-  return resolutionOf(await tiff.fraction(x, start), await tiff.fraction(y, start), unit);
+  const [[across], [down]] = [await tiff.fractions(x, 1, start), await tiff.fractions(y, 1, start)];
+  return resolutionOf(across, down, unit);
 }
 
 /** Checks that a tag value is an orientation. Files contain others than 1 to 8. */

@@ -7,7 +7,9 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { littleUint16, littleUint32 } from '../../scripts/fixtures/boxes.ts';
 import { withChunk, withSegment } from '../../scripts/fixtures/writers.ts';
+import { TAG } from '../../src/images/containers/ifd.ts';
 import { REVEALED_KINDS, type RevealedKind } from '../../src/images/revealed/fields-table.ts';
 import type { Revealed } from '../../src/images/revealed/read-revealed.ts';
 import { converted, expectSuccess, fixture, fixturePath, identify, sendBatch } from '../helpers/client.ts';
@@ -45,6 +47,47 @@ async function tagged(...more: readonly string[]): Promise<Buffer> {
   const path = await writeTempFile('thumbnail.jpg', thumbnail);
   const file = await withTags('scene.jpg', await fixture('scene.jpg'), ...ALL_TAGS, ...PLACE, ...more);
   return withTags('scene.jpg', file, `-ThumbnailImage<=${path}`);
+}
+
+/** Adds a position to a little-endian BigTIFF, which ExifTool cannot write. */
+function withPlace(file: Buffer): Buffer {
+  const number = (value: number): Buffer => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64LE(BigInt(value));
+    return bytes;
+  };
+  const entry = (tag: number, type: number, count: number, value: Buffer): Buffer =>
+    Buffer.concat([littleUint16(tag), littleUint16(type), number(count), value, Buffer.alloc(8)], 20);
+  const fractions = (...values: readonly number[]): Buffer =>
+    Buffer.concat(values.flatMap((value) => [littleUint32(value * 4), littleUint32(4)]));
+  const [ascii, rational, byte, ifd] = [2, 5, 1, 18];
+  const start = Number(file.readBigUInt64LE(8));
+  const count = Number(file.readBigUInt64LE(start));
+  const place = file.length + 2 * 24;
+  const directory = [
+    entry(1, ascii, 2, Buffer.from('N')),
+    entry(2, rational, 3, number(file.length)),
+    entry(3, ascii, 2, Buffer.from('W')),
+    entry(4, rational, 3, number(file.length + 24)),
+    entry(5, byte, 1, Buffer.from([1])),
+    entry(6, rational, 1, fractions(519.5)),
+  ];
+  const first = file.subarray(start + 8, start + 8 + 20 * count);
+  const parts = [
+    file,
+    fractions(48, 30, 0),
+    fractions(11, 15, 0),
+    number(directory.length),
+    Buffer.concat(directory),
+    number(0),
+    number(count + 1),
+    first,
+    entry(TAG.gps, ifd, 1, number(place)),
+    number(0),
+  ];
+  const changed = Buffer.concat(parts);
+  number(changed.length - 20 * (count + 1) - 16).copy(changed, 8);
+  return changed;
 }
 
 const sourcePath = (name: string): string => (/heic|jxl/.test(name) ? extraPath(name) : fixturePath(name));
@@ -113,6 +156,23 @@ describe('what metadata gives away', () => {
     const source = await withTags('scene.tiff', await fixture('scene.tiff'), '-IFD0:Artist=Zoë');
     const { headers } = await converted(own.base, source);
     expect(listed(headers, 'x-removed-metadata')).to.include('owner').and.not.include('place');
+  });
+
+  it('is read from a BigTIFF, whose entries have space for a fraction', async () => {
+    const source = withPlace(
+      await sharp(await fixture('scene.png'))
+        .tiff({ bigtiff: true })
+        .toBuffer(),
+    );
+    const path = await writeTempFile('big.tiff', source);
+    // ExifTool has names of other directories for those of a position in a BigTIFF.
+    const [tags] = JSON.parse(execFileSync('exiftool', ['-j', '-u', path]).toString());
+    expect(tags).to.include({ InteropVersion: '48 30 0', Exif_0x0006: 519.5 });
+    const { values } = await reveal(source);
+    expect(values.map(({ name, value }) => [name, value])).to.deep.equal([
+      ['GPSPosition', '48.500000, -11.250000'],
+      ['GPSAltitude', '-519.5 m'],
+    ]);
   });
 
   it('states that turning a photo removes its thumbnail, with all metadata', async () => {

@@ -176,15 +176,19 @@ export class TiffReader {
   }
 
   /**
-   * Reads the value of a tag of the type RATIONAL: two numbers of four bytes each.
+   * Reads the first values of a tag of the type RATIONAL, at most `max`: two numbers of four bytes
+   * each. Those past the end of the file are left out.
    *
    * @param start offset of the header, from which offsets in EXIF count
-   * @returns undefined past the end of the file
    */
-  async fraction({ at, value }: IfdEntry, start = 0): Promise<number | undefined> {
-    // The entry of a TIFF has no space for both numbers.
-    const raw = await this.bytes.read(this.layout === BIG ? at : start + value, 8);
-    return raw.length < 8 ? undefined : this.numberIn(raw, 0, 4) / this.numberIn(raw, 4, 4);
+  async fractions({ at, value, count }: IfdEntry, max: number, start = 0): Promise<number[]> {
+    // The entry of a TIFF has no space for both numbers, that of a BigTIFF has.
+    const from = this.layout === BIG ? at : start + value;
+    const raw = await this.bytes.read(from, 8 * Math.min(count, max));
+    return Array.from(
+      { length: Math.floor(raw.length / 8) },
+      (_, index) => this.numberIn(raw, 8 * index, 4) / this.numberIn(raw, 8 * index + 4, 4),
+    );
   }
 
   /** Reads the first numbers of a tag, at most `max`. */

@@ -91,25 +91,14 @@ function decodeComment(bytes: Buffer, tiff: TiffReader): string | undefined {
   return new TextDecoder(isBigEndian ? 'utf-16be' : 'utf-16le').decode(text).split('\0', 1)[0];
 }
 
-/** Reads fractions: two numbers of four bytes each. One with a denominator of 0 is not a number. */
-async function readFractions(
-  tiff: TiffReader,
-  entry: IfdEntry | undefined,
-  count: number,
-): Promise<number[]> {
-  const raw = entry ? await tiff.bytes.read(entry.value, 8 * Math.min(count, entry.count)) : Buffer.alloc(0);
-  return Array.from({ length: Math.floor(raw.length / 8) }, (_, at) => {
-    const [above, below] = [tiff.numberIn(raw, 8 * at, 4), tiff.numberIn(raw, 8 * at + 4, 4)];
-    return below === 0 ? Number.NaN : above / below;
-  });
-}
-
 /** Reads the position in degrees, as `48.137154, 11.576124`; undefined if the camera had none. */
 async function readPosition(tiff: TiffReader, place: Tags): Promise<string | undefined> {
   const sides: string[] = [];
   for (const { half, degrees, negative, max } of SIDES) {
-    const [whole = Number.NaN, minutes, seconds] = await readFractions(tiff, place.get(degrees), 3);
-    const size = whole + (minutes || 0) / 60 + (seconds || 0) / 3600;
+    const entry = place.get(degrees);
+    const [whole = Number.NaN, ...parts] = entry ? await tiff.fractions(entry, 3) : [];
+    const [minutes, seconds] = parts.map((part) => (Number.isFinite(part) ? part : 0));
+    const size = whole + (minutes ?? 0) / 60 + (seconds ?? 0) / 3600;
     if (!(size <= max)) return undefined;
     const letter = place.get(half);
     const isNegative = letter && (await readValue(tiff.bytes, letter)).toString('latin1', 0, 1) === negative;
@@ -119,9 +108,10 @@ async function readPosition(tiff: TiffReader, place: Tags): Promise<string | und
 }
 
 async function readAltitude(tiff: TiffReader, place: Tags): Promise<string | undefined> {
-  const [metres = Number.NaN] = await readFractions(tiff, place.get(ALTITUDE.metres), 1);
+  const entry = place.get(ALTITUDE.metres);
+  const [metres = Number.NaN] = entry ? await tiff.fractions(entry, 1) : [];
   const sign = place.get(ALTITUDE.below)?.value === 1 ? -1 : 1;
-  return Number.isNaN(metres) ? undefined : `${(sign * metres).toFixed(1)} m`;
+  return Number.isFinite(metres) ? `${(sign * metres).toFixed(1)} m` : undefined;
 }
 
 /** Reads a thumbnail that is a JPEG. */

@@ -2,7 +2,7 @@
 
 import { type ColourModel, readProfile } from '../colour/icc.ts';
 import type { WindowReader } from '../containers/file.ts';
-import { type IfdEntry, TAG, type Tags, TiffReader } from '../containers/ifd.ts';
+import { TAG, type Tags, TiffReader } from '../containers/ifd.ts';
 import { isOrientation, readResolution } from '../exif.ts';
 import type { ImageFacts, MetadataKind, Page, PixelFormat, Profile, Size } from '../image-info.ts';
 import type { Kind } from '../kinds.ts';
@@ -66,7 +66,8 @@ async function readEncoding(tiff: TiffReader, tags: Tags) {
   const [bits = 1] = depths;
   const [sampleFormat = 1] = (await list(TAG.sampleFormat, 1)) ?? [];
   const [horizontal = 2, vertical = 2] = (isYCbCr && (await list(TAG.yCbCrSubsampling, 2))) || [];
-  const coefficients = isYCbCr ? await readFractions(tiff, tags.get(TAG.yCbCrCoefficients)) : [];
+  const matrix = tags.get(TAG.yCbCrCoefficients);
+  const coefficients = isYCbCr && matrix?.count === 3 ? await tiff.fractions(matrix, 3) : [];
   const declared = (await list(TAG.extraSamples, MAX_SAMPLES)) ?? [];
   const extra = Math.max(0, Math.min(samples, MAX_SAMPLES) - colourSamples(photometric));
   const stated = colourSamples(photometric) + declared.length;
@@ -109,14 +110,6 @@ const GREYS: readonly (number | undefined)[] = [
   PHOTOMETRIC.mask,
   PHOTOMETRIC.cfa,
 ];
-
-/** Reads three values of type RATIONAL: two numbers of four bytes each. */
-async function readFractions(tiff: TiffReader, tag: IfdEntry | undefined): Promise<number[]> {
-  if (tag?.count !== 3) return [];
-  const raw = await tiff.bytes.read(tag.value, 24);
-  if (raw.length < 24) return [];
-  return [0, 8, 16].map((at) => tiff.numberIn(raw, at, 4) / tiff.numberIn(raw, at + 4, 4));
-}
 
 /** Compressions that libtiff of Debian 12 and 13 lacks: Aperio, Leadtools, DNG 1.7 (tiff.h). */
 const JPEG_2000: readonly number[] = [33003, 33005, 34712];
