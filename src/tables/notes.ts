@@ -35,7 +35,7 @@ export const NOTES = {
     loss: false,
   },
   'hdr-removed': {
-    api: 'the gain map, with which some screens show the image in high dynamic range, was removed',
+    api: 'the gain map, with which some screens show the image in high dynamic range, was removed; only a JPEG that `lossless` stores in a JPEG XL keeps it',
     page: 'The image is not HDR any more: the gain map for HDR screens was removed.',
     loss: true,
   },
@@ -45,7 +45,7 @@ export const NOTES = {
     loss: false,
   },
   'truncated-input': {
-    api: 'the file is truncated or damaged, and the result shows the part that could be read',
+    api: 'the file is truncated or damaged, and the result shows the part that could be read: missing rows of a PNG are transparent, and those of a JPEG grey',
     page: 'The file is truncated or damaged. Only part of it could be read.',
     loss: true,
   },
@@ -70,7 +70,7 @@ export const NOTES = {
     loss: true,
   },
   'timing-changed': {
-    api: 'a GIF lasts longer or shorter than the animation, by more than 1%: its delays are hundredths of a second',
+    api: 'a GIF lasts longer or shorter than the animation, by more than 1%: its delays are hundredths of a second, from 0.02 to 655.35 s',
     page: 'The GIF lasts longer or shorter than the animation.',
     loss: true,
   },
@@ -80,7 +80,7 @@ export const NOTES = {
     loss: true,
   },
   'metadata-partly-kept': {
-    api: 'EXIF, IPTC or XMP metadata could not be kept',
+    api: 'the result lacks EXIF, IPTC or XMP with `metadata=all`, or a part of the copyright with `metadata=copyright`, or metadata of the file could not be read',
     page: 'Some of the metadata could not be kept.',
     loss: true,
   },
