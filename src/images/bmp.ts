@@ -16,9 +16,9 @@ export interface Dib extends Size {
   readonly topDown: boolean;
   readonly bits: 1 | 2 | 4 | 8 | 16 | 24 | 32;
   /** Run-length encoding, with the bits of a pixel. */
-  readonly runLength?: 4 | 8 | 24;
+  readonly runLength?: 4 | 8 | 24 | undefined;
   /** Bit masks for 16 and 32 bits per pixel. The mask of a missing channel is 0. */
-  readonly masks?: Masks;
+  readonly masks?: Masks | undefined;
   /** Whether the compression is that of Windows CE, with a mask for alpha (BI_ALPHABITFIELDS). */
   readonly alphaBitFields: boolean;
   /** Number of colours in the palette. 0 for true colour. */
@@ -101,12 +101,12 @@ export async function readDib(
     topDown: stored < 0,
     headerBytes: length,
     perMetre: [fields.readUInt32LE(24), fields.readUInt32LE(28)],
-    ...(runLength && { runLength }),
-    ...(masks && { masks }),
+    runLength,
+    masks,
     alphaBitFields: compression === COMPRESSION.alphaBitFields,
     colours: bits > 8 ? 0 : Math.min(stated, 2 ** bits, available),
     pixelsAt: pixelsAt || paletteAt + stated * entry,
-    ...profileOf(fields, length, at),
+    profile: profileOf(fields, length, at),
   };
 }
 
@@ -151,9 +151,9 @@ function masksOf(
   return { red: mask(0), green: mask(4), blue: mask(8), alpha: hasAlpha ? mask(12) : 0 };
 }
 
-function profileOf(fields: Buffer, length: number, at: number): Pick<Dib, 'profile'> {
-  if (length < V5_HEADER || fields.readUInt32LE(56) !== PROFILE_EMBEDDED) return {};
-  return { profile: { at: at + fields.readUInt32LE(112), length: fields.readUInt32LE(116) } };
+function profileOf(fields: Buffer, length: number, at: number): Dib['profile'] {
+  if (length < V5_HEADER || fields.readUInt32LE(56) !== PROFILE_EMBEDDED) return undefined;
+  return { at: at + fields.readUInt32LE(112), length: fields.readUInt32LE(116) };
 }
 
 /** Returns the number of bytes of an uncompressed row, padded to a multiple of 4. */
@@ -178,7 +178,6 @@ export async function readBmp(bytes: WindowReader): Promise<ImageFacts> {
   if (!layout) return {};
   const { width, height, bits, masks, perMetre, profile: place } = layout;
   const profile = place ? await readProfile(bytes, place.at, place.length, 'rgb') : 'none';
-  const kinds = kindsOf(layout);
   return {
     width,
     height,
@@ -187,10 +186,9 @@ export async function readBmp(bytes: WindowReader): Promise<ImageFacts> {
     profile,
     pixels: { ...RGB_PIXELS, bits: Math.min(bits, 8), alpha: (masks?.alpha ?? 0) !== 0, profile: place },
     opaque: bits === 32 && masks?.alpha === 0,
-    ...(bits <= 8 && { paletteKind: 'palette' }),
-    // ImageMagick ignores the profile.
-    ...((profile === 'srgb' || profile === 'other') && { externalProfile: true }),
-    ...(kinds.length > 0 && { kinds }),
+    paletteKind: bits <= 8 ? 'palette' : undefined,
+    externalProfile: profile === 'srgb' || profile === 'other', // ImageMagick ignores it
+    kinds: kindsOf(layout),
   };
 }
 

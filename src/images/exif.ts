@@ -52,10 +52,8 @@ export async function readExif(
   const tiff = new TiffReader(bytes, header[0]);
   const tags = await tiff.tags(at + ((await tiff.number(at + 4, 4)) ?? 0));
   const value = tags.get(TAG.orientation)?.value;
-  return {
-    ...(isOrientation(value) && { orientation: value }),
-    ...(await readResolution(tiff, tags, at)),
-  };
+  const orientation = isOrientation(value) ? value : undefined;
+  return { orientation, ...(await readResolution(tiff, tags, at)) };
 }
 
 /** Reads the resolution in a directory of TIFF or EXIF, whose header is at `start`. */

@@ -94,7 +94,8 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
     if (end === undefined && name === 'cut' && head.length === 0) truncated = true;
     else contradictory ||= end === undefined;
   }
-  const covers = first && (first.flags & TRANSPARENT) === 0 && isWhole(first.head, width, height);
+  const covers =
+    first !== undefined && (first.flags & TRANSPARENT) === 0 && isWhole(first.head, width, height);
   // Frames over an opaque one uncover transparency only if they clear their area.
   const opaque = covers && !clears;
   const most = (delaysMs.length - 1) / 2;
@@ -107,12 +108,10 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
     profile: 'none',
     metadata,
     pixels: { ...RGB_PIXELS, alpha },
-    ...(truncated && { truncated }),
-    ...(contradictory && { contradictory }),
-    ...(isStill && covers && { opaque: true }),
-    ...(delaysMs.length > 1 && {
-      animation: { delaysMs, loopCount, ...(opaque && { opaque }), ...(changesLittle && { changesLittle }) },
-    }),
+    truncated,
+    contradictory,
+    opaque: isStill && covers,
+    animation: delaysMs.length > 1 ? { delaysMs, loopCount, opaque, changesLittle } : undefined,
   };
 }
 

@@ -36,7 +36,7 @@ export async function readIco(bytes: WindowReader): Promise<ImageFacts> {
     profile: 'none',
     metadata: [],
     pixels,
-    ...(!isUsual || !hasUsualMasks ? { kinds: ['icon-bitmap'] } : {}),
+    kinds: isUsual && hasUsualMasks ? [] : ['icon-bitmap'],
   };
 }
 

@@ -1,8 +1,11 @@
 /** @module Properties of an image, as data. */
+import type { Area, Size } from '../tables/fitting.ts';
 import type { InputType } from '../tables/formats.ts';
 import type { Copyright } from './copyright/fields.ts';
 import type { Kind } from './kinds.ts';
 import type { RevealedKind } from './revealed/fields-table.ts';
+
+export type { Area, Size };
 
 /** An image. */
 export interface ImageInfo extends ImageFacts {
@@ -15,7 +18,7 @@ export interface ImageFacts {
   readonly width?: number;
   readonly height?: number;
   /** Undefined means 1, upright. */
-  readonly orientation?: Orientation;
+  readonly orientation?: Orientation | undefined;
   /** Pixels per inch of the stored width and height, if usable; see `resolutionOf`. */
   readonly resolution?: Scale;
   /** The colours are multiplied by alpha. */
@@ -25,29 +28,29 @@ export interface ImageFacts {
   readonly unrestorable?: boolean;
   readonly cmyk?: boolean;
   readonly lab?: boolean;
-  readonly profile?: Profile;
+  readonly profile?: Profile | undefined;
   /** Kinds of files that can be rejected. */
   readonly kinds?: readonly Kind[];
   /** The tools get the profile as a file of its own. */
   readonly externalProfile?: boolean;
   /** Name of the file with the external profile, in the job's folder. */
-  readonly profileFile?: string;
+  readonly profileFile?: string | undefined;
   /** Set for a profile that tables and a matrix replace. */
   readonly colourTables?: ColourTablesFile | undefined;
   /** Colour space other than sRGB that the file declares by numbers; overrides a profile. */
   readonly declaredColour?: DeclaredColour;
   /** Set for a palette or bilevel image, which must be compressed without loss. */
-  readonly paletteKind?: PaletteKind;
+  readonly paletteKind?: PaletteKind | undefined;
   readonly metadata?: readonly MetadataKind[];
   /** Kinds of what the metadata gives away. Read for conversions only. */
   readonly revealed?: readonly RevealedKind[];
   /** Set if a result keeps it. */
   readonly copyright?: Copyright | undefined;
   /** Set if the file has more than one frame. */
-  readonly animation?: Animation;
+  readonly animation?: Animation | undefined;
   readonly pixels?: PixelFormat | undefined;
   /** The image has more than 8 bits per channel. */
-  readonly deep?: boolean;
+  readonly deep?: boolean | undefined;
   /**
    * The parts of the header contradict each other about the size or the samples, or it states an
    * image that the file does not have.
@@ -58,7 +61,7 @@ export interface ImageFacts {
   /** An animation without the number of frames in its header. They are counted after decoding. */
   readonly hasUncountedFrames?: boolean;
   /** The image has frames that the tools do not decode: an animated PNG or an AVIF sequence. */
-  readonly hasIgnoredFrames?: boolean;
+  readonly hasIgnoredFrames?: boolean | undefined;
   /** The fourth byte of a bitmap is not alpha, or a still WebP or GIF has no transparency. */
   readonly opaque?: boolean;
   /** Pages of a TIFF, without smaller versions, or the needed ones of a PDF: upright, in points. */
@@ -67,7 +70,7 @@ export interface ImageFacts {
   readonly pageCount?: number;
 
   /** Quality of a JPEG, by its quantization table. */
-  readonly jpegQuality?: number;
+  readonly jpegQuality?: number | undefined;
   /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
   readonly detailed?: boolean;
   /** Set for a JPEG unless greys or 8 × 8 pixels with colours of full resolution. */
@@ -76,14 +79,14 @@ export interface ImageFacts {
   readonly gainMap?: boolean;
 
   /** A colour, such as `#ff8000`, whose pixels are transparent in an indexed PSD. */
-  readonly transparentColour?: string;
+  readonly transparentColour?: string | undefined;
 
   /** Number of rows that the file of a truncated PNG contains. */
   readonly shownRows?: number;
   /** The end of a PNG is missing. It is completed before planning: ImageMagick rejects it. */
   readonly incomplete?: boolean;
   /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
-  readonly flat?: boolean;
+  readonly flat?: boolean | undefined;
 
   /** An SVG with a style sheet, which can set another size than the root element. */
   readonly styled?: boolean;
@@ -97,10 +100,10 @@ export interface ImageFacts {
   readonly hasLongText?: boolean;
 
   /** Area of the first frame of a WebP, if it does not cover the whole canvas. */
-  readonly firstFrame?: Area;
+  readonly firstFrame?: Area | undefined;
 
   /** Area of a JPEG 2000 on the reference grid, if it does not start at the origin of the grid. */
-  readonly gridArea?: Area;
+  readonly gridArea?: Area | undefined;
   /** ImageMagick reads the colours of a JPEG 2000 as YCbCr, and converts them to RGB later. */
   readonly ycc?: boolean;
 
@@ -249,7 +252,7 @@ export type Transfer =
 export interface HdrTransfer {
   readonly hdr: 'pq' | 'hlg';
   /** Peak luminance in cd/m², if a PQ image states it. */
-  readonly peak?: number;
+  readonly peak?: number | undefined;
 }
 
 /** Black and white only, or colours from a table. */
@@ -280,7 +283,7 @@ export interface Page extends Pick<ImageFacts, PageFacts> {
   /** ImageMagick decodes the greys inverted. */
   readonly inverted?: boolean;
   /** libtiff has applied the mirroring part of this orientation, but the tag is still there. */
-  readonly mirroredFor?: Orientation;
+  readonly mirroredFor?: Orientation | undefined;
   /** The page has more channels than its colour space, and none of them is alpha. */
   readonly unusedSamples?: boolean;
 }
@@ -302,17 +305,6 @@ export interface Animation {
   readonly changesLittle?: boolean;
   /** Blending and disposal of each frame of a WebP. */
   readonly frames?: readonly FrameDisposal[];
-}
-
-export interface Size {
-  readonly width: number;
-  readonly height: number;
-}
-
-/** Rectangle in pixels, from the top left corner. */
-export interface Area extends Size {
-  readonly x: number;
-  readonly y: number;
 }
 
 /** Blending and disposal of a WebP frame. */

@@ -73,8 +73,8 @@ interface Jp2Layout {
 /** Reads size, colours and metadata. */
 export async function readJp2(bytes: WindowReader): Promise<ImageFacts> {
   const { image, siz, codestream = 0 } = await readJp2Layout(bytes);
-  const isIncomplete = siz && (await lacksTiles(bytes, codestream, countTiles(siz.bytes)));
-  return { ...image, ...(isIncomplete && { contradictory: true }) };
+  const contradictory = siz !== undefined && (await lacksTiles(bytes, codestream, countTiles(siz.bytes)));
+  return { ...image, contradictory };
 }
 
 /** Reads the properties of {@link readJp2}, and the structure of the file. */
@@ -95,7 +95,8 @@ async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
     }
   }
   const siz = layout.codestream === undefined ? undefined : await readSiz(bytes, layout.codestream);
-  const image = { metadata: [...metadata], ...(layout.hasPalette && { paletteKind: 'palette' as const }) };
+  const paletteKind = layout.hasPalette ? 'palette' : undefined;
+  const image: ImageFacts = { metadata: [...metadata], paletteKind };
   if (!siz) return { ...layout, image: { ...image, profile: 'none' } };
   const components = siz.bytes.readUInt16BE(40);
   const [first, second = first, third = second, fourth = first] = siz.factors.map(String);
@@ -119,8 +120,7 @@ async function readColours(bytes: WindowReader, layout: Omit<Jp2Layout, 'image'>
   const [first] = siz?.factors ?? [];
   if (first?.some((factor) => factor > 1)) return { profile: 'none', kinds: ['jp2-subsampled'] };
   if (!isKnown(layout)) return { profile: 'none', kinds: ['jp2-colours'] };
-  if (!profile)
-    return { profile: 'none', ...(space === JP2_COLOURS.sycc && components > 2 && { ycc: true }) };
+  if (!profile) return { profile: 'none', ycc: space === JP2_COLOURS.sycc && components > 2 };
   const { at, length } = profile;
   if (isSubsampled || !PROFILE_SPACES.includes(await readColourSpace(bytes, at)))
     return { profile: 'none', kinds: ['jp2-colours'] };
@@ -166,7 +166,7 @@ async function readSiz(bytes: WindowReader, codestream: number): Promise<Siz | u
 function dimensionsOf(siz: Buffer, bits: number): ImageFacts {
   const gridArea = areaOf(siz);
   const { x, y, width, height } = gridArea;
-  return { width, height, ...((x > 0 || y > 0) && { gridArea }), ...(bits > 8 && { deep: true }) };
+  return { width, height, gridArea: x > 0 || y > 0 ? gridArea : undefined, deep: bits > 8 };
 }
 
 /** Offsets in SIZ of horizontal values, which vertical ones follow (ISO/IEC 15444-1, A.5.1). */

@@ -41,12 +41,12 @@ export async function readJxl(bytes: WindowReader): Promise<ImageFacts> {
   return {
     ...size,
     metadata,
-    ...(profile && { profile }),
+    profile,
     pixels: { alpha, bits, colourSpace: isCmyk ? 'cmyk' : isGrey ? 'grey' : 'rgb', orientation },
-    ...(bits > 8 && { deep: true }),
+    deep: bits > 8,
+    premultiplied: header.isPremultiplied,
+    hasUncountedFrames: header.isAnimated,
     ...decodedDepth(header),
-    ...(header.isPremultiplied && { premultiplied: true }),
-    ...(header.isAnimated && { hasUncountedFrames: true }),
     ...(isCmyk && { kinds: ['jpeg-xl-cmyk'] as const }),
   };
 }

@@ -72,9 +72,9 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts> {
     pixels: { alpha: header.readUInt16BE(AT.channels) > CHANNELS[colourSpace], bits: depth, colourSpace },
     width: header.readUInt32BE(AT.width),
     height: header.readUInt32BE(AT.height),
-    ...(depth === 16 && { deep: true }),
-    ...(mode === MODE.cmyk && { cmyk: true }),
-    ...(mode === MODE.lab && { lab: true }),
+    deep: depth === 16,
+    cmyk: mode === MODE.cmyk,
+    lab: mode === MODE.lab,
     ...(!readable && { kinds: ['psd-mode'] as const }),
     ...(Math.abs(count) > MAX_LAYERS && { kinds: ['psd-layers'] as const }),
     ...(await readResources(bytes, sections.resources, sections.layers)),
@@ -187,7 +187,7 @@ async function readResources(bytes: WindowReader, start: number, end: number): P
   return {
     profile,
     metadata: [...metadata],
-    ...(transparentColour && { transparentColour }),
+    transparentColour,
     ...(!merged && { kinds: ['psd-without-merged-image'] as const }),
   };
 }

@@ -74,9 +74,9 @@ export async function readWebp(bytes: WindowReader): Promise<ImageFacts> {
   const { orientation, ...rest } = info;
   return {
     ...rest,
-    ...(!covers && { firstFrame }),
-    ...(info.profile !== 'none' && { externalProfile: true }),
-    ...(delaysMs.length > 1 && { animation: { delaysMs, loopCount: plays, transparent, frames } }),
+    firstFrame: covers ? undefined : firstFrame,
+    externalProfile: info.profile !== 'none',
+    animation: delaysMs.length > 1 ? { delaysMs, loopCount: plays, transparent, frames } : undefined,
   };
 }
 

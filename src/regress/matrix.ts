@@ -150,7 +150,7 @@ function withoutPreset(given: NamedCase, presets: Presets | undefined): readonly
   const toCases = (suffix: string, fields: readonly TextField[]) => ({
     name: `${name}${suffix}`,
     ...Object.fromEntries(fields),
-    ...(own && { thresholds: own }),
+    thresholds: own,
   });
   if (presets.get(String(options.preset))?.watermarkPath !== undefined)
     throw new RegressError(`case ${name}: a preset with a watermark cannot be used here`);

@@ -11,7 +11,7 @@ export interface Size {
 }
 
 /** Rectangle in pixels, from the top left corner. */
-interface Area extends Size {
+export interface Area extends Size {
   readonly x: number;
   readonly y: number;
 }

@@ -86,7 +86,7 @@ describe('inspecting a header', () => {
       const detailed = async (png: Buffer) =>
         (await headerOf(await sharp(png).jpeg({ quality }).toBuffer(), 'jpg')).detailed;
       expect(await detailed(bars), `edges at ${quality}`).to.equal(true);
-      expect(await detailed(waves), `waves at ${quality}`).to.equal(undefined);
+      expect(await detailed(waves), `waves at ${quality}`).to.equal(false);
     }
   });
 
@@ -102,7 +102,7 @@ describe('inspecting a header', () => {
       const encode = (png: Buffer): Promise<Buffer> => sharp(png).jpeg(options).toBuffer();
       const [drawn, taken] = [await encode(lines), await encode(photo)];
       expect((await headerOf(drawn, 'jpg')).detailed, 'lines').to.equal(true);
-      expect((await headerOf(taken, 'jpg')).detailed, 'a photo').to.equal(undefined);
+      expect((await headerOf(taken, 'jpg')).detailed, 'a photo').to.equal(false);
       expect(drawn.length, 'bytes of the drawing').to.be.below((width * height) / 4);
     }
   });
@@ -115,11 +115,11 @@ describe('inspecting a header', () => {
     for (const [frames, expected] of [
       [[whole, part], true],
       [[whole, { ...part, disposal: 3 }, part], true],
-      [[part, whole], undefined],
-      [[{ ...whole, disposal: 3 }, part], undefined],
-      [[{ ...whole, disposal: 2 }, part], undefined],
-      [[whole, { ...part, disposal: 2 }, part], undefined],
-      [[whole, { ...whole, width: 9 }], undefined],
+      [[part, whole], false],
+      [[{ ...whole, disposal: 3 }, part], false],
+      [[{ ...whole, disposal: 2 }, part], false],
+      [[whole, { ...part, disposal: 2 }, part], false],
+      [[whole, { ...whole, width: 9 }], false],
     ] as const)
       expect(
         await isOpaque(gif({ width, height, palette: PALETTE, frames })),
@@ -128,11 +128,11 @@ describe('inspecting a header', () => {
     const transparent = gif({ width, height, palette: PALETTE, frames: [whole, part] });
     const control = transparent.indexOf(Buffer.from([0x21, 0xf9, 4]));
     transparent[control + 3] = (transparent[control + 3] as number) | 1;
-    expect(await isOpaque(transparent)).to.equal(undefined);
+    expect(await isOpaque(transparent)).to.equal(false);
     // ImageMagick keeps the transparent colour of an earlier control of the same frame.
     const again = Buffer.from([0x21, 0xf9, 4, 4, 10, 0, 0, 0]);
     const twice = [transparent.subarray(0, control + 8), again, transparent.subarray(control + 8)];
-    expect(await isOpaque(Buffer.concat(twice))).to.equal(undefined);
+    expect(await isOpaque(Buffer.concat(twice))).to.equal(false);
   });
 
   it('of a GIF of one frame states that it is opaque if it has no transparent colour and covers the canvas', async () => {
@@ -144,9 +144,9 @@ describe('inspecting a header', () => {
     transparent[control + 3] = (transparent[control + 3] as number) | 1;
     for (const [bytes, expected] of [
       [still(whole), true],
-      [still({ ...whole, x: 1, width: 7 }), undefined],
-      [still(whole).subarray(0, -4), undefined],
-      [transparent, undefined],
+      [still({ ...whole, x: 1, width: 7 }), false],
+      [still(whole).subarray(0, -4), false],
+      [transparent, false],
     ] as const)
       expect((await headerOf(bytes, 'gif')).opaque).to.equal(expected);
   });
@@ -160,11 +160,8 @@ describe('inspecting a header', () => {
       [twice.lastIndexOf(control), 7],
     ] as const)
       twice.writeUInt16LE(delay, at + 4);
-    expect((await headerOf(twice, 'gif')).animation).to.deep.equal({
-      delaysMs: [100, 70],
-      loopCount: 1,
-      opaque: true,
-    });
+    const animation = { delaysMs: [100, 70], loopCount: 1, opaque: true, changesLittle: false };
+    expect((await headerOf(twice, 'gif')).animation).to.deep.equal(animation);
   });
 
   it('distinguishes sRGB from other profiles in every format with profiles', async () => {
@@ -197,7 +194,9 @@ describe('inspecting a header', () => {
   it('of a BigTIFF stops at a directory or profile beyond 2^53', async () => {
     const beyond = Buffer.alloc(8, 0xff);
     const nowhere = Buffer.concat([Buffer.from([0x49, 0x49, 43, 0, 8, 0, 0, 0]), beyond]);
-    expect(await headerOf(nowhere, 'tiff')).to.deep.include({ pages: [{ index: 0, profile: 'none' }] });
+    const [page, ...others] = (await headerOf(nowhere, 'tiff')).pages ?? [];
+    expect(page).to.include({ index: 0, profile: 'none' });
+    expect(others).to.deep.equal([]);
 
     const image = plain(33, 17);
     const bytes = await image.withIccProfile('p3').tiff({ bigtiff: true }).toBuffer();

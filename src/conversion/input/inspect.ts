@@ -237,16 +237,14 @@ export async function storeProfile(folder: string, image: ImageInfo, magick: 6 |
   const tables = MAGICK_FEATURES[magick].colourTables ? await readTables(folder, image, profile) : undefined;
   return {
     ...image,
-    ...(profile && { profileFile: await storeNamed(folder, profile, 'icc') }),
-    ...(tables && {
-      colourTables: {
-        file: await storeNamed(folder, tables.images, 'ppm'),
-        matrix: tables.matrix
-          .flat()
-          .map((value) => value.toFixed(6))
-          .join(','),
-      },
-    }),
+    profileFile: profile && (await storeNamed(folder, profile, 'icc')),
+    colourTables: tables && {
+      file: await storeNamed(folder, tables.images, 'ppm'),
+      matrix: tables.matrix
+        .flat()
+        .map((value) => value.toFixed(6))
+        .join(','),
+    },
   };
 }
 

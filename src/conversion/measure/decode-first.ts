@@ -68,14 +68,14 @@ export async function readDecoded(
   if (keepsMetadata && image.metadata?.includes('exif')) await copyExifToText(join(folder, output));
   const maxFrames = Math.min(config.MAX_FRAMES, config.MAX_TOTAL_PIXELS / ((width ?? 1) * (height ?? 1)));
   const frames = png.hasIgnoredFrames ? await splitFrames(folder, output, maxFrames) : undefined;
-  const { deep: _deep, hasIgnoredFrames: _ignored, hasUncountedFrames: _uncounted, ...rest } = image;
+  const { hasUncountedFrames: _, ...rest } = image;
   return {
     ...rest,
     ...(width !== undefined && height !== undefined && { width, height }),
     ...(profile && (profile !== 'none' || !(image.declaredColour || image.profileFile)) && { profile }),
-    ...(deep && { deep }),
-    ...(flat && { flat }),
-    ...(!INPUTS[image.type].animation && image.hasIgnoredFrames && { hasIgnoredFrames: true }),
+    deep,
+    flat,
+    hasIgnoredFrames: !INPUTS[image.type].animation && image.hasIgnoredFrames,
     decoded: frames?.files ?? [output],
     ...(frames && { animation: frames.animation }),
   };

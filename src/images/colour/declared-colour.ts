@@ -100,7 +100,7 @@ export function colourOf({
 
 function transferOf(transfer: number, peak: number | undefined): Transfer | undefined {
   if (transfer === UNSPECIFIED) return SRGB;
-  if (transfer === PQ) return { hdr: 'pq', ...(peak !== undefined && { peak }) };
+  if (transfer === PQ) return { hdr: 'pq', peak };
   return TRANSFERS[transfer];
 }
 

@@ -154,7 +154,7 @@ export function readXmpProperties(
 export const readXmpTexts = (packet: Buffer): FieldText[] | undefined =>
   readXmpProperties(packet, isField)?.map(({ name, text, language }) => {
     const field = name as XmpField;
-    return { field, text, ...(XMP_FIELDS[field] === 'Alt' && language && { language }) };
+    return { field, text, language: XMP_FIELDS[field] === 'Alt' ? language : undefined };
   });
 
 /** Returns the content of a field. One that holds a single text gets the first. */

@@ -53,17 +53,17 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
     largest: largestSize(properties),
     ...plannedTransforms(meta, apertureIn(own)),
     // `pixi`: version and flags, number of channels, bits of each.
-    ...(properties.some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8) && { deep: true }),
+    deep: properties.some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8),
     ...colourIn(own),
     ...(await limitedGreys(meta, bytes, own)),
     ...(await resolutionIn(meta, bytes)),
-    ...(kinds.length > 0 && { kinds }),
+    kinds,
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
-    ...((items.some(({ type }) => type === TONE_MAP) || properties.some(isGainMap)) && { gainMap: true }),
-    ...(references.some(({ type, from }) => type === 'prem' && from === primary) && { premultiplied: true }),
+    premultiplied: references.some(({ type, from }) => type === 'prem' && from === primary),
+    gainMap: items.some(({ type }) => type === TONE_MAP) || properties.some(isGainMap),
     metadata: items.flatMap((item) => metadataKindOf(item) ?? []),
-    ...(framesIn(top) > 1 && { hasIgnoredFrames: true }),
-    ...((await hasContradictorySizes(meta, bytes)) && { contradictory: true }),
+    hasIgnoredFrames: framesIn(top) > 1,
+    contradictory: await hasContradictorySizes(meta, bytes),
   };
 }
 
@@ -156,11 +156,7 @@ function isLosslessYcgco(properties: readonly Box[]): boolean {
 /** Reads the colour space: of an ICC profile, or else of code points (`nclx`). */
 function colourIn(properties: readonly Box[]): ImageFacts {
   const profile = profileIn(properties);
-  if (profile)
-    return {
-      profile: classifyProfile(profile.subarray(4)),
-      ...(isComplete(profile) && { externalProfile: true }),
-    };
+  if (profile) return { profile: classifyProfile(profile.subarray(4)), externalProfile: isComplete(profile) };
   const points = codePointsIn(properties).find(({ length }) => length >= 8);
   const colour =
     points &&

@@ -75,9 +75,7 @@ export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
         cmyk: header[5] === 4,
         pixels: { alpha: false, bits: header[0] as number, colourSpace: model ?? 'rgb' },
         ...readCodedUnit(header),
-        ...((UNSUPPORTED_PROCESSES.includes(marker) || header[0] !== 8) && {
-          kinds: ['jpeg-process'] as const,
-        }),
+        kinds: UNSUPPORTED_PROCESSES.includes(marker) || header[0] !== 8 ? ['jpeg-process'] : [],
       };
     }
     if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset);
@@ -90,16 +88,14 @@ export async function readJpeg(bytes: WindowReader): Promise<ImageFacts> {
   const { pixels } = frame;
   if (!pixels) return {};
   const profile = parts.find(({ number }) => number === 1);
-  const detailed = await isDetailed(bytes, scan, frame, step);
-  const jpegQuality = step && toQuality(step);
   return {
     ...frame,
     ...metadataInfo,
     ...jfif, // takes precedence over EXIF, as in other programs
     pixels: { ...pixels, profile },
     ...(await readPartedProfile(bytes, parts, model)), // only now, because the frame header follows the profile
-    ...(detailed && { detailed }),
-    ...(jpegQuality && { jpegQuality }),
+    detailed: await isDetailed(bytes, scan, frame, step),
+    jpegQuality: step ? toQuality(step) : undefined,
   };
 }
 
@@ -160,7 +156,7 @@ async function readPartedProfile(
     sorted.some((part, at) => part !== parts[at]) || isMisaligned(await bytes.read(first.at, 9), length);
   return {
     profile: sorted.length === 1 ? await readProfile(bytes, first.at, length, model) : 'other',
-    ...(isExternal && { externalProfile: true }),
+    externalProfile: isExternal,
   };
 }
 
@@ -251,7 +247,7 @@ const APP_SEGMENTS: Readonly<
     if (name.startsWith('Exif\0\0')) return { ...(await readExif(bytes, offset)), metadata: ['exif'] };
     if (!name.startsWith('http://ns.adobe.com/xap/1.0/')) return undefined;
     const xmp = await bytes.read(offset, Math.min(length, MAX_XMP_START));
-    return { metadata: ['xmp'], ...(xmp.includes(XMP_NAMESPACES.gainMap) && { gainMap: true }) };
+    return { metadata: ['xmp'], gainMap: xmp.includes(XMP_NAMESPACES.gainMap) };
   },
   237: async (bytes, { offset, length }) => {
     const resources = (await bytes.read(offset, Math.min(length, MAX_PROFILE_BYTES))).toString('latin1');

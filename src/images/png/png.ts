@@ -46,7 +46,7 @@ export async function readPng(bytes: WindowReader): Promise<ImageFacts> {
     profile: 'none',
     metadata: [],
     ...paletteKindOf(depth, colourType),
-    ...(depth === 16 && { deep: true }),
+    deep: depth === 16,
   };
   let pixels: PixelFormat = {
     alpha: (colourType & ALPHA_BIT) !== 0,
@@ -73,11 +73,11 @@ export async function readPng(bytes: WindowReader): Promise<ImageFacts> {
   return {
     ...info,
     pixels,
-    ...(!isComplete && count < MAX_PNG_CHUNKS && { incomplete: true }),
+    incomplete: !isComplete && count < MAX_PNG_CHUNKS,
     ...space,
     ...(space.declaredColour && (colourType & COLOUR_BIT) === 0 && { profile: 'grey' }),
     // Some files announce frames that they do not have.
-    ...(info.hasIgnoredFrames && { hasIgnoredFrames: seen.has('fdAT') }),
+    hasIgnoredFrames: info.hasIgnoredFrames === true && seen.has('fdAT'),
     flat: end * 8 < MAX_FLAT_BITS_PER_PIXEL * width * height,
   };
 }
@@ -92,7 +92,7 @@ const CHUNKS: Readonly<
 > = {
   async eXIf(bytes, { offset }) {
     const { orientation } = await readExif(bytes, offset); // pHYs states the resolution
-    return { ...(orientation && { orientation }), metadata: ['exif'] };
+    return { orientation, metadata: ['exif'] };
   },
   async pHYs(bytes, { offset }) {
     const body = await bytes.read(offset, 9);

@@ -216,13 +216,12 @@ export async function readTiff(bytes: WindowReader): Promise<ImageFacts> {
         profile: await profileOf(bytes, tags),
       };
       const metadata = METADATA.filter(([tag]) => tags.has(tag)).map(([, kind]) => kind);
-      if (pages.length === 0)
-        facts = { ...common, ...(encoding.bits > 8 && { deep: true }), metadata, pages };
+      if (pages.length === 0) facts = { ...common, deep: encoding.bits > 8, metadata, pages };
       pages.push({ ...pageOf(index, tags, encoding), ...common });
     }
     index += 1;
   }
-  return { ...facts, ...(pixels && { pixels }) };
+  return { ...facts, pixels };
 }
 
 /** Returns how the pixels of a directory are stored. */
@@ -249,27 +248,25 @@ export function isPage(tags: Tags): boolean {
 function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
   const { photometric, compression, bits, samples, extraSamples } = encoding;
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
+  const isBilevel = grey && bits === 1 && samples === 1;
   const stored = tags.get(TAG.orientation)?.value;
   const orientation = isOrientation(stored) ? stored : 1; // ImageMagick rejects other values
   const kinds = (Object.keys(KIND_RULES) as Kind[]).filter((kind) => KIND_RULES[kind]?.(encoding));
   return {
     index,
-    ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
-    ...(grey && bits === 1 && samples === 1 && { paletteKind: 'bilevel' }),
-    ...(TRUE_COLOURS.includes(photometric) && { trueColour: true }),
-    ...(photometric === PHOTOMETRIC.yCbCr && !isJpeg(encoding) && { ycc: true }), // that of JPEG is decoded as RGB
-    ...(isInverted(encoding) && { inverted: true }),
+    paletteKind: photometric === PHOTOMETRIC.palette ? 'palette' : isBilevel ? 'bilevel' : undefined,
+    trueColour: TRUE_COLOURS.includes(photometric),
+    ycc: photometric === PHOTOMETRIC.yCbCr && !isJpeg(encoding), // that of JPEG is decoded as RGB
+    inverted: isInverted(encoding),
     // ImageMagick 6 would use the first of these samples as alpha.
-    ...(extraSamples.length > 0 && !hasAlpha(extraSamples) && { unusedSamples: true }),
+    unusedSamples: extraSamples.length > 0 && !hasAlpha(extraSamples),
     // libtiff premultiplies JPEG with three colours.
-    ...(isJpeg(encoding) &&
-      colourSamples(photometric) === 3 &&
-      hasAlpha(extraSamples) && { premultiplied: true }),
+    premultiplied: isJpeg(encoding) && colourSamples(photometric) === 3 && hasAlpha(extraSamples),
     // The decoder applies a part of the orientation of such a page.
-    ...(TURNED_BY_DECODER.includes(compression) && orientation > 1 && { mirroredFor: orientation }),
-    ...(orientation > 1 && { orientation }),
-    ...(encoding.contradictory && { contradictory: true }),
-    ...(kinds.length > 0 && { kinds }),
+    mirroredFor: TURNED_BY_DECODER.includes(compression) ? orientation : undefined,
+    orientation,
+    contradictory: encoding.contradictory,
+    kinds,
   };
 }
 
