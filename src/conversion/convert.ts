@@ -22,7 +22,7 @@ import { inspectInput, ownInput, preparationKind, resolveFormat } from './input/
 import { withWatermark } from './input/watermark-image.ts';
 import { canonicalPlan, conversionKey, digestOf } from './key.ts';
 import { admitTogether, sumDiskBytes } from './limits/admit.ts';
-import type { ConvertOptions, PlannedJob } from './plan/types.ts';
+import type { AdmittedJob, ConvertOptions, PlannedJob } from './plan/types.ts';
 import { admitPages, admitResult, planAdmitted } from './plan-result.ts';
 import type { ConversionQueue, Slot } from './queue/queue.ts';
 import { type Attempt, attemptEach, onlyResult, toAttempts, valuesOf } from './request/targets.ts';
@@ -99,7 +99,7 @@ export function createConvert(deps: ConvertDeps) {
         onError: 'fail',
         signal,
       });
-      return explainJob(valuesOf(jobs)[0] as PlannedJob, digest, deps);
+      return explainJob(valuesOf(jobs)[0] as AdmittedJob, digest, deps);
     },
   };
 }

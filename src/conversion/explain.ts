@@ -8,7 +8,7 @@ import { canonicalPlan, conversionKey } from './key.ts';
 import { measuringSteps } from './measure/measurements.ts';
 import { explain } from './plan/index.ts';
 import { completeStep, type Step } from './plan/step.ts';
-import { INPUT_FILE, type PlannedJob } from './plan/types.ts';
+import { type AdmittedJob, INPUT_FILE } from './plan/types.ts';
 
 /** What a conversion would do. */
 export type Explanation = ReturnType<typeof explainJob>;
@@ -34,7 +34,7 @@ export function toJson({ image, key, sentences, notes, plan, limits }: Explanati
  * @param digest SHA-256 of the source
  */
 export function explainJob(
-  job: PlannedJob,
+  job: AdmittedJob,
   digest: string,
   { toolchain, config, srgbProfile }: Pick<Machine, 'toolchain' | 'config' | 'srgbProfile'>,
 ) {
@@ -59,7 +59,7 @@ export function explainJob(
 }
 
 /** Returns what becomes of the result as a part of a combined file. */
-function explainPart({ options: { format, isPart } }: PlannedJob): string[] {
+function explainPart({ options: { format, isPart } }: AdmittedJob): string[] {
   if (!isPart) return [];
   const { label } = OUTPUTS[format];
   return [

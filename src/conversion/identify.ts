@@ -26,7 +26,7 @@ import type { Capabilities } from './limits/capabilities.ts';
 import { iconSize, isLossless, numericQuality } from './plan/encode.ts';
 import { createJob } from './plan/job.ts';
 import { countPages } from './plan/size.ts';
-import { type ConvertOptions, INPUT_FILE, type PlannedJob } from './plan/types.ts';
+import { type AdmittedJob, type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import { planResult } from './plan-result.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import { DEFAULT_OPTIONS } from './request/checks.ts';
@@ -153,27 +153,27 @@ async function accept(
   source: ConversionInput,
   wanted: ConvertOptions | undefined,
   deps: IdentifyDeps,
-): Promise<Attempt<PlannedJob>> {
+): Promise<Attempt<AdmittedJob>> {
   const { inputs, outputs } = deps.capabilities;
-  const attempt = (options: ConvertOptions): Promise<Attempt<PlannedJob>> =>
+  const attempt = (options: ConvertOptions): Promise<Attempt<AdmittedJob>> =>
     catchFileError(() => {
       if (!inputs.includes(source.type))
         throw serviceError('UNSUPPORTED_TYPE', source.label, listLabels(inputs), INPUTS[source.type].label);
       return planResult(image, options, '', { ...deps, source });
     });
   if (wanted) return attempt(wanted);
-  const attempts: Attempt<PlannedJob>[] = [];
+  const attempts: Attempt<AdmittedJob>[] = [];
   for (const format of outputs) {
     if (isTurnOver()) await waitForTurn();
     const made = await attempt({ format, ...DEFAULT_OPTIONS });
     if ('value' in made) return made;
     attempts.push(made);
   }
-  return attempts[0] as Attempt<PlannedJob>;
+  return attempts[0] as Attempt<AdmittedJob>;
 }
 
 /** Describes a result. Its quality is null without loss, and if only a comparison shows it. */
-function expect(job: PlannedJob) {
+function expect(job: AdmittedJob) {
   const { format } = job.options;
   const fitted = format === 'ico' ? iconSize(job) : job.fittings[0]?.result;
   const isKnown = format !== 'pdf' && job.options.trim === undefined;

@@ -13,7 +13,7 @@ import type { ConversionInput } from './context.ts';
 import { measuringSteps } from './measure/measurements.ts';
 import { toolsFor } from './plan/job.ts';
 import { completeStep, type Step } from './plan/step.ts';
-import { type ConversionJob, INPUT_FILE, type Plan, type PlannedJob } from './plan/types.ts';
+import { type AdmittedJob, type ConversionJob, INPUT_FILE, type Plan } from './plan/types.ts';
 
 /** A plan that depends on nothing but the image, the options and the versions of the tools. */
 interface CanonicalPlan {
@@ -33,7 +33,7 @@ interface CanonicalPlan {
 const CANONICAL = { threads: 1, srgbProfile: 'srgb.icc' };
 
 /** Returns the plan of a job without paths, and without the number of threads that are free. */
-export function canonicalPlan(job: PlannedJob, toolchain: Toolchain): CanonicalPlan {
+export function canonicalPlan(job: AdmittedJob, toolchain: Toolchain): CanonicalPlan {
   const { image, options, plan } = job;
   const first = measuringSteps(job, CANONICAL);
   const steps = [...first, ...plan.steps.map((step) => completeStep(step, CANONICAL, ''))];

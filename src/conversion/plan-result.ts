@@ -15,7 +15,7 @@ import { createJob, refusedLabel } from './plan/job.ts';
 import { isPoint } from './plan/position.ts';
 import { countPages, exceedsFormat, findMissingPage, numberedPages } from './plan/size.ts';
 import type { Step } from './plan/step.ts';
-import type { ConversionJob, ConvertOptions, Measured, PlannedJob } from './plan/types.ts';
+import type { AdmittedJob, ConversionJob, ConvertOptions, Measured } from './plan/types.ts';
 import { MAX_PAGE_IMAGES } from './request/variants.ts';
 
 const CONTRADICTORY = new Error('the parts of the header contradict each other');
@@ -61,9 +61,9 @@ export function admitResult(
  *
  * @throws {ServiceError} if a command would have too many arguments
  */
-export function planAdmitted(job: ConversionJob, { label }: Pick<ConversionInput, 'label'>): PlannedJob {
-  const planned = planJob(job);
-  const bytes = longestCommand([...measuringJobs(job), planned].flatMap(({ plan }) => plan.steps));
+export function planAdmitted(job: ConversionJob, { label }: Pick<ConversionInput, 'label'>): AdmittedJob {
+  const planned = { ...planJob(job), measuring: measuringJobs(job) };
+  const bytes = longestCommand([...planned.measuring, planned].flatMap(({ plan }) => plan.steps));
   if (bytes > MAX_ARGUMENT_BYTES) {
     const frames = job.frameCount;
     const max = Math.floor((frames * MAX_ARGUMENT_BYTES) / bytes);
@@ -77,7 +77,7 @@ export function planAdmitted(job: ConversionJob, { label }: Pick<ConversionInput
  *
  * @throws {ServiceError} as {@link admitResult} and {@link planAdmitted}
  */
-export const planResult = (...admitted: Parameters<typeof admitResult>): PlannedJob =>
+export const planResult = (...admitted: Parameters<typeof admitResult>): AdmittedJob =>
   planAdmitted(admitResult(...admitted), admitted[3].source);
 
 /**

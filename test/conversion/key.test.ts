@@ -2,9 +2,9 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import { canonicalPlan, conversionKey } from '../../src/conversion/key.ts';
-import { planJob } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
+import { planAdmitted } from '../../src/conversion/plan-result.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
 import type { Toolchain } from '../../src/process/toolchain.ts';
 
@@ -27,7 +27,7 @@ function keyOf(image: ImageInfo = PHOTO, options: Partial<ConvertOptions> = {}, 
 }
 
 const planned = (image: ImageInfo, options: Partial<ConvertOptions> = {}, suffix?: string) =>
-  planJob(createJob(image, { ...OPTIONS, ...options }, { magick: 7 }, suffix));
+  planAdmitted(createJob(image, { ...OPTIONS, ...options }, { magick: 7 }, suffix), { label: 'The file' });
 
 describe('the conversion key', () => {
   it('contains no path, and depends neither on the number of threads nor on the other results of an image', () => {

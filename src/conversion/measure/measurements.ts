@@ -1,6 +1,6 @@
 /** @module All measurements of an image, and their commands. */
 import { completeStep, type Step, type StepContext } from '../plan/step.ts';
-import type { ConversionJob, PlannedJob } from '../plan/types.ts';
+import type { AdmittedJob, ConversionJob, PlannedJob } from '../plan/types.ts';
 import { ATTENTION } from './attention.ts';
 import { DECODED } from './decode-first.ts';
 import { DRAWN } from './drawing.ts';
@@ -16,8 +16,8 @@ export const MEASUREMENTS: readonly Measurement<unknown>[] = [DECODED, DRAWN, TR
 export const measuringJobs = (job: ConversionJob): PlannedJob[] =>
   MEASUREMENTS.flatMap((measurement) => measurement.plan(job) ?? []);
 
-/** Returns the commands of {@link measuringJobs}. The suffix of the result is not in them. */
-export const measuringSteps = (job: ConversionJob, context: StepContext): Step[] =>
-  measuringJobs(job).flatMap(({ plan, suffix }) =>
+/** Returns the commands of the measurements of a job. The suffix of the result is not in them. */
+export const measuringSteps = (job: AdmittedJob, context: StepContext): Step[] =>
+  job.measuring.flatMap(({ plan, suffix }) =>
     plan.steps.map((step) => completeStep(step, context, suffix === job.suffix ? '' : suffix)),
   );

@@ -295,3 +295,9 @@ export interface ConversionJob {
 export interface PlannedJob extends ConversionJob {
   readonly plan: Plan;
 }
+
+/** A job within the limits. */
+export interface AdmittedJob extends PlannedJob {
+  /** The measurements that its result needs, as they are known before any has run. */
+  readonly measuring: readonly PlannedJob[];
+}
