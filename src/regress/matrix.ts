@@ -9,7 +9,7 @@ import { z } from 'zod';
 import type { TextField } from '../conversion/context.ts';
 import { readPresets } from '../conversion/input/presets-file.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
-import { createOptionsParser, expandPreset, optionNames, type Presets } from '../conversion/request/forms.ts';
+import { createOptionsParser, expandPreset, formSchemas, type Presets } from '../conversion/request/forms.ts';
 import { namedOptions, toTextFields, VARIANTS_FIELD, withOverrides } from '../conversion/request/variants.ts';
 import { systemReason } from '../files/system.ts';
 import type { Config } from '../tables/config.ts';
@@ -193,8 +193,9 @@ export async function readMatrix(
   }
 }
 
-const parseFields = createOptionsParser(ALL_OUTPUT_TYPES);
-const FIELD_NAMES = optionNames(ALL_OUTPUT_TYPES);
+const FORMS = formSchemas(ALL_OUTPUT_TYPES);
+const parseFields = createOptionsParser(ALL_OUTPUT_TYPES, FORMS);
+const FIELD_NAMES = Object.keys(FORMS.result.shape);
 
 function toCase(name: string, given: Readonly<Record<string, string | number | boolean>>): Case {
   const fields = toTextFields({ name, ...given });

@@ -2,7 +2,7 @@
 import express, { type Express, type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { ConversionEngine } from '../conversion/engine.ts';
-import { createParsers, formSchemas, type Presets } from '../conversion/request/forms.ts';
+import { createParsers, type FormSchemas, formSchemas, type Presets } from '../conversion/request/forms.ts';
 import type { Config } from '../tables/config.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../tables/formats.ts';
 import { type Clients, checkClient, logAddress } from './clients.ts';
@@ -101,9 +101,13 @@ export function createApp(deps: AppDeps): Express {
   endpoint(app, 'GET', '/readyz', readyRoute(deps.isHealthy, deps.draining, { ...deps.layers }));
   endpoint(app, 'GET', METRICS, metricsRoute(metrics.render, deps.now));
   app.use(rejectReserved);
-  app.use(API_PREFIX, apiRouter(deps));
+  const forms = formSchemas(deps.capabilities.outputs, deps.presets);
+  app.use(API_PREFIX, apiRouter(deps, forms));
   if (config.IMAGINARY_PATH)
-    app.use(config.IMAGINARY_PATH, imaginaryRouter(deps, rejectWhileDraining(deps.draining), limit));
+    app.use(
+      config.IMAGINARY_PATH,
+      imaginaryRouter({ ...deps, forms }, rejectWhileDraining(deps.draining), limit),
+    );
   for (const path of deps.webApp?.paths ?? []) endpoint(app, 'GET', path, (deps.webApp as WebApp).handler);
   endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '../docs'));
   app.use(notFound);
@@ -111,10 +115,9 @@ export function createApp(deps: AppDeps): Express {
   return app;
 }
 
-function apiRouter(deps: AppDeps): Router {
+function apiRouter(deps: AppDeps, forms: FormSchemas): Router {
   const { config, presets, identify, version, draining } = deps;
   const { inputs, outputs, combined } = deps.capabilities;
-  const forms = formSchemas(outputs, presets);
   const context = { version, inputs, outputs, combined, presets, forms, config };
   const parsers = createParsers(outputs, config, presets, forms);
   const form = <Form extends keyof typeof parsers>(name: Form, accepts: readonly InputType[] = inputs) => ({

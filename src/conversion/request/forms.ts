@@ -220,9 +220,9 @@ export interface IdentifyFields extends WantedConversion {
 /** Creates the function that parses the options of one result. */
 export function createOptionsParser(
   outputs: readonly OutputType[],
-  checks = resultFields(outputs),
+  { result }: Pick<FormSchemas, 'result'>,
 ): Parse<ConvertOptions> {
-  return (fields, accept) => toOptions(parseFields(checks, fields), fields, outputs, accept);
+  return (fields, accept) => toOptions(parseFields(result, fields), fields, outputs, accept);
 }
 
 /**
@@ -237,7 +237,7 @@ export function createParsers(
   forms = formSchemas(outputs, presets),
 ) {
   const names = Object.keys(forms.result.shape);
-  const parse = createOptionsParser(outputs, forms.result);
+  const parse = createOptionsParser(outputs, forms);
   type Checked = z.output<FormSchemas['convert']> & { readonly manifest?: boolean };
   const parserOf =
     (form: FormSchemas['convert' | 'batch']): Parse<FormOptions> =>
@@ -283,10 +283,6 @@ export function createParsers(
     },
   };
 }
-
-/** Returns the names of the options of a result. */
-export const optionNames = (outputs: readonly OutputType[]): string[] =>
-  Object.keys(resultFields(outputs).shape);
 
 /**
  * Returns whether the fields that precede a file ask to skip it if it is invalid. Without the

@@ -12,7 +12,7 @@ import type { Logger } from 'pino';
 import type { ConversionInput, ConversionResult } from '../../conversion/context.ts';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
-import { createOptionsParser } from '../../conversion/request/forms.ts';
+import { createOptionsParser, type FormSchemas } from '../../conversion/request/forms.ts';
 import type { Config } from '../../tables/config.ts';
 import {
   argsOf,
@@ -43,6 +43,7 @@ interface Deps extends Pick<ConversionEngine, 'capabilities' | 'convert' | 'iden
   readonly config: Config;
   readonly version: string;
   readonly log: Logger;
+  readonly forms: FormSchemas;
 }
 
 type Query = Readonly<Record<string, string>>;
@@ -179,7 +180,7 @@ function createConvertRoute(
 ): (read: (query: Query) => readonly OperationCall[]) => RequestHandler {
   const { convert, capabilities } = deps;
   const { outputs } = capabilities;
-  const parse = createOptionsParser(outputs);
+  const parse = createOptionsParser(outputs, deps.forms);
   const parseNamed: typeof parse = (fields, accept) => {
     try {
       return parse(fields, accept);
