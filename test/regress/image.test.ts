@@ -40,10 +40,8 @@ describe('the decoders of regress', () => {
     const kept = await decode(await fixture('private.jpg'), 'jpg');
     expect(kept.facts.metadata).to.include.members(['exif', 'xmp']);
     expect((await decode(await fixture('p3.png'), 'png')).facts.profile).to.match(/^[\da-f]{8}$/);
-    expect((await decode(await fixture('scene.png'), 'png')).facts).not.to.have.any.keys(
-      'profile',
-      'metadata',
-    );
+    const plain = (await decode(await fixture('scene.png'), 'png')).facts;
+    expect(plain).to.include({ profile: undefined, metadata: undefined });
   });
 
   it('decode all images of an icon, and JPEG XL, AVIF and TIFF', async () => {

@@ -37,8 +37,8 @@ export async function readSvg(bytes: WindowReader): Promise<ImageFacts> {
     ...(budget.tokens > 0 && sizeOfRoot(root)),
     ...canvasColourOf(root.style),
     ...(await findFeatures(bytes)),
-    ...(await isLong(bytes, head)),
-    ...(STYLE_SHEETS.some((start) => head.includes(start)) && { styled: true }),
+    hasLongText: await isLong(bytes, head),
+    styled: STYLE_SHEETS.some((start) => head.includes(start)),
   };
 }
 
@@ -46,8 +46,8 @@ export async function readSvg(bytes: WindowReader): Promise<ImageFacts> {
 const LONG_BYTES = 10_000_000;
 
 /** Entities could grow without the limit. */
-const isLong = async (bytes: WindowReader, head: Buffer): Promise<ImageFacts> =>
-  !head.includes('<!ENTITY') && (await bytes.read(LONG_BYTES, 1)).length > 0 ? { hasLongText: true } : {};
+const isLong = async (bytes: WindowReader, head: Buffer): Promise<boolean> =>
+  !head.includes('<!ENTITY') && (await bytes.read(LONG_BYTES, 1)).length > 0;
 
 /** The start tag of the root element, and the declarations of its `style`. */
 interface Root {

@@ -190,10 +190,11 @@ function toMetadata({
 }: Metadata): Partial<ImageMetadata> {
   const metadata = Object.entries({ exif, iptc, xmp }).flatMap(([kind, bytes]) => (bytes ? [kind] : []));
   return {
-    ...(pages > 1 && { delays: delay, plays: loop }),
-    ...(depth === 'ushort' && { depth: 16 }),
-    ...(icc && { profile: hash('sha256', icc).slice(0, 8) }),
-    ...(metadata.length > 0 && { metadata }),
+    delays: pages > 1 ? delay : undefined,
+    plays: pages > 1 ? loop : undefined,
+    depth: depth === 'ushort' ? 16 : undefined,
+    profile: icc && hash('sha256', icc).slice(0, 8),
+    metadata: metadata.length > 0 ? metadata : undefined,
   };
 }
 

@@ -21,17 +21,17 @@ export const imageMetadata = z.object({
   height: z.number(),
   frames: z.number(),
   /** Duration of each frame in ms. */
-  delays: z.array(z.number()).readonly().exactOptional(),
+  delays: z.array(z.number()).readonly().optional(),
   /** Loop count; 0 is infinite. */
-  plays: z.number().exactOptional(),
+  plays: z.number().optional(),
   /** Whether any pixel is not opaque. */
   alpha: z.boolean(),
   /** Bits per channel, if more than 8. */
-  depth: z.number().exactOptional(),
+  depth: z.number().optional(),
   /** Digest of the embedded colour profile: the first 32 bits of SHA-256, in hex. */
-  profile: z.string().exactOptional(),
+  profile: z.string().optional(),
   /** Kinds of metadata in the file: `exif`, `iptc`, `xmp`. */
-  metadata: z.array(z.string()).readonly().exactOptional(),
+  metadata: z.array(z.string()).readonly().optional(),
 });
 
 /** Properties of an image other than its pixels. */
@@ -85,10 +85,10 @@ export async function joinPages(
     facts.push(image.facts);
   }
   const alpha = facts.some((page) => page.alpha);
-  const deep = facts.find(({ depth }) => depth !== undefined);
+  const isDeep = facts.some(({ depth }) => depth !== undefined);
   return {
     frames,
-    facts: { ...(facts[0] as ImageMetadata), ...(deep && { depth: 16 }), alpha, frames: count },
+    facts: { ...(facts[0] as ImageMetadata), depth: isDeep ? 16 : undefined, alpha, frames: count },
   };
 }
 

@@ -57,10 +57,8 @@ export async function renderImages(
     frames: other?.frames.length ?? 0,
     // If both images have the same size, their difference, multiplied by `factor`, and an enlarged
     // detail around the worst block.
-    ...(both && {
-      difference: await toDataUrl(renderDifference(a, b, factor), side),
-      ...(enlargement(a) < DETAIL.factor && { spot: await renderDetail(a, b, difference.at, factor) }),
-    }),
+    difference: both ? await toDataUrl(renderDifference(a, b, factor), side) : undefined,
+    spot: both && enlargement(a) < DETAIL.factor ? await renderDetail(a, b, both.at, factor) : undefined,
   };
 }
 

@@ -58,10 +58,11 @@ const GRAVITIES = new Map([
   ...['north', 'south', 'east', 'west'].map((name) => [name, name] as const),
   ['smart', 'attention'],
 ]);
-const inside: Box = (width, height) => ({ ...(width && { width }), ...(height && { height }) });
+const inside: Box = (width, height) => ({ width, height });
 /** Scales to exactly this size, as bimg does without another rule. */
 const force: Box = (width, height) => ({
-  ...inside(width, height, {}),
+  width,
+  height,
   fit: width && height ? 'fill' : 'inside',
   enlarge: 'true',
 });
@@ -78,7 +79,7 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
   resize: sizing(1, (width, height, params) => {
     if (isTrue(params, 'force')) return force(width, height, params);
     if (params.nocrop !== undefined && !isTrue(params, 'nocrop')) return cover(width, height, params);
-    return { ...inside(width, height, params), ...(width && height && { fit: 'contain' }) };
+    return { width, height, fit: width && height ? 'contain' : undefined };
   }),
   fit: sizing(2, inside),
   crop: sizing(1, cover),

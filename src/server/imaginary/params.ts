@@ -6,10 +6,10 @@ import { sanitizeForDisplay } from '../../base/text.ts';
 import { serviceError } from '../../tables/errors.ts';
 
 /** Parameters by name: text of a query, or values of JSON without arrays, objects and null. */
-export type Params = Readonly<Record<string, string | number | boolean>>;
+export type Params = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** Fields of the API by name. */
-export type Fields = Readonly<Record<string, string | number>>;
+export type Fields = Readonly<Record<string, string | number | undefined>>;
 
 /** Returns a parameter for a message. */
 export const textOf = (params: Params, name: string): string => String(params[name] ?? '');

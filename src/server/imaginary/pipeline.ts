@@ -111,25 +111,25 @@ function sizeFirst(call: OperationCall): OperationCall[] {
   if (!cuts || (!integer(params, 'width') && !integer(params, 'height'))) return [call];
   // The picture would stay resized if only the second part failed.
   if (call.ignoresFailure) throw invalid('ignore_failure', 'true', `${operation} without width and height`);
-  const size = { ...(width && { width }), ...(height && { height }), ...(factor && { factor }) };
   return [
-    { ...call, operation: operation === 'zoom' ? operation : 'thumbnail', params: size },
+    { ...call, operation: operation === 'zoom' ? operation : 'thumbnail', params: { width, height, factor } },
     { ...call, operation: 'extract', params: others },
   ];
 }
 
 /** Returns the fields of a plan, after other fields. */
 function toFields({ crop, box, angle, flip, flop, watermark }: Plan, others: Fields): TextField[] {
-  const flipped = flip && flop ? 'both' : flip ? 'vertical' : 'horizontal';
-  const fields = {
+  const fields: Fields = {
     ...others,
     ...box,
     ...watermark?.fields,
-    ...(angle && { rotate: angle }),
-    ...((flip || flop) && { flip: flipped }),
-    ...(crop && { crop: crop.join(',') }),
+    rotate: angle || undefined,
+    flip: flip && flop ? 'both' : flip ? 'vertical' : flop ? 'horizontal' : undefined,
+    crop: crop?.join(','),
   };
-  return Object.entries(fields).map(([name, value]) => [name, String(value)]);
+  return Object.entries(fields).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
 }
 
 /** Maximum length of the JSON text of a pipeline, in characters. */

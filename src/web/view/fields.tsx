@@ -77,7 +77,7 @@ interface SelectProps<K extends OptionOf<string>> {
   /**
    * Label of the first choice, an empty value. By default, there is one if a preset has the value.
    */
-  none?: string;
+  none?: string | undefined;
   /** Labels by value, in the order of the list. By default, those of the option. */
   labels?: Readonly<Record<string, string>>;
   /**
@@ -145,7 +145,7 @@ export function Check({ name }: { name: OptionOfKind<'flag'> }) {
 interface NumberProps {
   name: OptionOfKind<'integer' | 'number'>;
   /** By default, that of the option. */
-  label?: string;
+  label?: string | undefined;
   /** What an empty value means. By default, any number. */
   fallback?: number | string;
   disabled?: boolean;
@@ -194,5 +194,5 @@ export function Field({ name }: FieldProps) {
   const { type, default: fallback } = optionRow(name);
   if (type.kind === 'flag') return <Check name={name as OptionOfKind<'flag'>} />;
   if ('min' in type) return <NumberField name={name as OptionOfKind<'integer' | 'number'>} fallback={0} />;
-  return <Select name={name as OptionOf<string>} {...(fallback === undefined && { none: 'None' })} />;
+  return <Select name={name as OptionOf<string>} none={fallback === undefined ? 'None' : undefined} />;
 }

@@ -91,8 +91,8 @@ export function SizeFields({ isLabelled = true }) {
       </Labelled>
       {unit === 'pixels' && (
         <div class="sides">
-          <NumberField name="width" {...(isExact(options) && { label: 'Width' })} />
-          <NumberField name="height" {...(isExact(options) && { label: 'Height' })} />
+          <NumberField name="width" label={isExact(options) ? 'Width' : undefined} />
+          <NumberField name="height" label={isExact(options) ? 'Height' : undefined} />
         </div>
       )}
       {unit === 'percent' && <NumberField name="scale" fallback={100} />}
