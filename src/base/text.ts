@@ -42,9 +42,7 @@ export const toSafeJson = (value: unknown, indent?: number): string =>
     character === '\n' ? character : escapeCharacter(character),
   );
 
-/**
- * Returns whether a path has U+FFFD, which Node.js writes for bytes of a name that are not UTF-8.
- */
+/** Returns whether a path has U+FFFD, which Node.js writes for bytes of a name outside UTF-8. */
 export const isInvalidName = (path: string): boolean => path.includes('\ufffd');
 
 /** Formats a count with its noun in the singular or plural. */
@@ -131,10 +129,7 @@ export function asciiFallback(name: string): string {
   return plain.replace(/[^\x20-\x7e]+/g, '_').replace(/["\\%]/g, '_');
 }
 
-/**
- * Returns the part of a path after its last separator, `/` or `\`, truncated to
- * {@link MAX_NAME_UNITS}.
- */
+/** Returns a path after its last separator, `/` or `\`, cut to {@link MAX_NAME_UNITS}. */
 export function lastComponentOf(path: string): string {
   const start = Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1;
   return truncate(path.slice(start), MAX_NAME_UNITS);

@@ -5,17 +5,11 @@ import type { Command, Option } from 'commander';
 import { SMALLEST } from '../conversion/request/conflicts.ts';
 import { ALL_OUTPUT_TYPES } from '../tables/formats.ts';
 
-/**
- * Returns the values of an option, such as `--frames <all|first>`. Shells complete file names for
- * all other options.
- */
+/** Returns the values of an option, such as `<all|first>`. Others get file names from the shell. */
 const valuesOf = ({ long, flags }: Option): readonly string[] =>
   long === '--format' ? [...ALL_OUTPUT_TYPES, SMALLEST] : (/<(.+\|.+)>/.exec(flags)?.[1]?.split('|') ?? []);
 
-/**
- * Functions that return the script for a shell. It starts no program, so that completion is
- * immediate.
- */
+/** Functions that return the script for a shell. It starts no program: completion is immediate. */
 export const COMPLETION_SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
 /** A command with the words that lead to it, such as `['regress', 'compare']`. */

@@ -24,9 +24,7 @@ export class CliError extends Error {
   override readonly name = 'CliError';
 }
 
-/**
- * Throws the error of a service that cannot start here as one for the user, and any other as it is.
- */
+/** Throws the error of a service that cannot start here as one for the user, any other as it is. */
 export function throwForUser(error: unknown): never {
   throw error instanceof StartupError ? new CliError(error.message) : error;
 }
@@ -48,10 +46,7 @@ export function loadSettings(env: CliContext['env']): Config {
   }
 }
 
-/**
- * Settings for the files of strangers. Without them in the environment, the own files of a user
- * have these.
- */
+/** Settings for the files of strangers. Unless set, the own files of a user have these. */
 const LOCAL_DEFAULTS = {
   EXTRA_INPUTS: 'all',
   EXTRA_OUTPUTS: 'all',
@@ -149,10 +144,7 @@ export function findDecoders(user: string): string {
   }
 }
 
-/**
- * Creates a log that collects warnings and prints nothing. The command decides which warnings to
- * print.
- */
+/** Creates a log that collects warnings and prints nothing. The command decides which to print. */
 export function createWarningCollector() {
   /** Distinct messages of level warn and above, and the setting of each, if it concerns one. */
   const warnings = new Map<string, string | undefined>();
@@ -177,10 +169,7 @@ const SIGNAL_EXIT_BASE = 128;
  */
 export const SECOND_SIGNAL_MS = 1_000;
 
-/**
- * Makes signals end the process again, also one that waits for a thread, as for a file of a disk
- * that does not respond.
- */
+/** Lets signals end the process again, even one that waits for a disk that does not respond. */
 function releaseSignals(): void {
   for (const name of SIGNALS) process.removeAllListeners(name);
 }

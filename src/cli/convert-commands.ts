@@ -68,9 +68,7 @@ Examples:
 Exit status: 0 if all files could be converted; 1 if some could not; 2 if the
 arguments or settings are wrong, or this machine cannot convert.`;
 
-/**
- * The groups of options in the short help: an example, and what the most important options are for.
- */
+/** Groups of options in the short help: an example, and what the main options are for. */
 const SHORT_HELP: readonly {
   readonly example: string;
   readonly options: Readonly<Record<string, string>>;
@@ -138,10 +136,7 @@ function formatShortHelp(command: Command): string {
   return `${[`Usage: imagemill convert ${command.usage()}`, ...groups, rest].join('\n\n')}\n`;
 }
 
-/**
- * Adds the commands to the program. `onExit` receives the exit status; `showsAll` is set for
- * `--help all`.
- */
+/** Adds the commands. `onExit` receives the exit status; `showsAll` is set for `--help all`. */
 export function addConvert(
   program: Command,
   context: CliContext,
@@ -248,10 +243,7 @@ async function isOutput(args: readonly string[], force = false): Promise<boolean
   );
 }
 
-/**
- * Returns what is missing without `-o`, and that `--force` replaces an image that can be meant as
- * the output.
- */
+/** Returns what is missing without `-o`, and that `--force` replaces a possible output. */
 function explainMissing(inputs: readonly string[], combine = false): string {
   if (inputs.length === 0) return 'Name the images to convert';
   const [, last = ''] = inputs;

@@ -39,10 +39,7 @@ import { openResultFolder, type ResultFolder } from './convert/result-folder.ts'
 
 export interface ConvertFlags extends Flags {
   readonly output: string;
-  /**
-   * Whether the output is the last argument. It can be one of several files that a shell has
-   * listed.
-   */
+  /** Whether the output is the last argument. It can be one of several files listed by a shell. */
   readonly isLast?: boolean;
 }
 

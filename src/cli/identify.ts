@@ -47,9 +47,7 @@ export async function identify(
 const KIND_WIDTH = 9;
 const MAX_LINE_LENGTH = 400;
 
-/**
- * Prints the name of a file, and a line for each value. Files that give nothing away are left out.
- */
+/** Prints the name of a file, and a line for each value. Omits files that give nothing away. */
 function printRevealed(label: string, revealed: Revealed | undefined): void {
   const { values = [], thumbnail, complete = false } = revealed ?? {};
   const lines = [

@@ -11,9 +11,7 @@ import type { DoctorFlags } from './doctor.ts';
 import { explainHabits } from './habits.ts';
 import { addRegress } from './regress.ts';
 
-/**
- * Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises prints no warning.
- */
+/** Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises does not warn. */
 const MIN_NODE = '22.17';
 
 /** Returns whether a version of Node.js, such as `22.17.0`, is supported. */

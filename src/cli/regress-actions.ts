@@ -171,10 +171,7 @@ async function recordImages(
   }
 }
 
-/**
- * Shows a progress bar while an action runs, which reports each image that is done, and the number
- * of all.
- */
+/** Shows a progress bar during an action, which reports each finished image and their number. */
 async function withProgress<T>(
   action: (progress: (image: string, all: number) => void) => Promise<T>,
 ): Promise<T> {
@@ -239,9 +236,7 @@ async function write(path: string, text: string): Promise<void> {
 /** Errors whose message is sufficient for the user. Other errors are printed with their stack. */
 const EXPECTED_ERRORS = [RegressError, TruncatedFileError];
 
-/**
- * Runs an action, and converts its errors to CliError. Status 1 is reserved for changed results.
- */
+/** Runs an action, and converts its errors to CliError. Status 1 means changed results. */
 async function orCliError(
   env: Environment,
   action: (config: Config, signal: AbortSignal) => Promise<number>,

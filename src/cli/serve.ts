@@ -206,10 +206,7 @@ async function drain(
 
 const LINE_BREAK = 0x0a;
 
-/**
- * Creates a destination for pino that writes to standard output. `format` formats a line including
- * its line break.
- */
+/** Creates a destination for pino: standard output. `format` formats a line with its line break. */
 function createLogStream(format: (line: string) => string) {
   let dropped = 0;
   let isTruncated = false;

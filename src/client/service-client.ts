@@ -13,10 +13,7 @@ const MAX_BUSY_RESPONSES = 20;
 const ARCHIVE_TYPE = 'application/zip';
 const ARCHIVE_MESSAGE =
   'The preset has several results. With --presets instead of --url, all of them are written.';
-/**
- * Characters that a header of a part must not contain. The encoding of forms covers only line
- * breaks.
- */
+/** Characters that a part's header must not contain. Forms encode only line breaks. */
 const CONTROL_CHARACTERS = /\p{Cc}/gu;
 /** Time limit of a request with its response, in ms. */
 const RESPONSE_TIMEOUT_MS = 120_000;
@@ -137,9 +134,7 @@ async function findInstance(base: string, key: string | undefined) {
   }
 }
 
-/**
- * Sends a file to one instance after the other. See {@link ServiceClient.convert} for the errors.
- */
+/** Sends a file to one instance after the other. Errors: see {@link ServiceClient.convert}. */
 async function sendWithRetries<T>(
   servers: readonly Server[],
   request: ConversionRequest,
@@ -264,9 +259,7 @@ async function send<T>(
   }
 }
 
-/**
- * Returns whether an error concerns a file and not the connection. `fetch` wraps errors of sockets.
- */
+/** Returns whether an error concerns a file, not the connection. `fetch` wraps socket errors. */
 function isLocal(error: unknown): boolean {
   const isKnown = error instanceof TruncatedFileError || error instanceof ResultTooLargeError;
   return isKnown || (error as NodeJS.ErrnoException).syscall !== undefined;

@@ -22,10 +22,7 @@ import type { ConversionQueue } from './queue/queue.ts';
 /** Name of the combined file in messages. */
 const LABEL = 'The combined file';
 const OUTPUT = 'combined.pdf';
-/**
- * Bytes of a combined file besides those of its parts: the directory and the page tree, of which
- * each page has a part.
- */
+/** Bytes of a combined file besides its parts: the directory and page tree, to which each adds. */
 const BYTES_PER_PART = 4096;
 const FIXED_BYTES = 64 * 1024;
 

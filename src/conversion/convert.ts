@@ -149,9 +149,7 @@ async function plan(input: OwnedInput, variants: readonly Variant[], conversion:
   return { digest, jobs: await attemptEach(admitted, conversion, (job) => planAdmitted(job, source)) };
 }
 
-/**
- * Reserves disk space during a conversion. Afterwards, only the bytes of the results stay reserved.
- */
+/** Reserves disk space during a conversion. Afterwards, only the results stay reserved. */
 async function withReservation<T extends { readonly bytes: number }>(
   { disk }: ConversionInput,
   maxBytes: number,

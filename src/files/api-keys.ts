@@ -33,9 +33,7 @@ export interface ApiKeys {
 /** Bytes of a new key, so that it cannot be guessed. */
 const KEY_BYTES = 32;
 
-/**
- * A line of the file: name, SHA-256 of the key in hexadecimal digits, and the requests per minute.
- */
+/** A line of the file: name, SHA-256 of the key in hexadecimal, and requests per minute. */
 const LINE = /^([\w.@-]{1,64}):([\da-f]{64})(?::(\d{1,7}))?$/;
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');

@@ -150,9 +150,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 const MEMORY_TYPES = [0x01021994, 0x858458f6];
 /** Folder in memory that each Linux with glibc has (shm_open(3)). */
 const MEMORY_FOLDER = '/dev/shm';
-/**
- * Memory that must be available for each byte of working files, because the tools need memory, too.
- */
+/** Memory that must be available per byte of working files, because the tools need some, too. */
 const MEMORY_FACTOR = 4;
 
 /** Folders that the service uses without `TEMP_DIR`. */

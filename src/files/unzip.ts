@@ -26,10 +26,7 @@ const SYMLINK = 0xa000;
 
 /** General purpose bit 11: the name is UTF-8 (APPNOTE 6.3.10, section 4.4.4). */
 const UTF8_FLAG = 0x800;
-/**
- * Systems whose names are UTF-8, by the upper byte of "version made by" (APPNOTE, section 4.4.2):
- * Unix, macOS.
- */
+/** Systems of UTF-8 names, by the upper byte of "version made by" (APPNOTE, 4.4.2): Unix, macOS. */
 const UTF8_SYSTEMS = [3, 19];
 
 /**
@@ -83,9 +80,7 @@ function decodeName({ versionMadeBy, generalPurposeBitFlag, fileNameRaw, extraFi
   return name;
 }
 
-/**
- * Returns true for an error that is final already, or of the system, such as too many open files.
- */
+/** Returns true for an error that is final, or of the system, such as too many open files. */
 function isSystemError(cause: unknown): boolean {
   return cause instanceof ServiceError || (cause as NodeJS.ErrnoException).syscall !== undefined;
 }

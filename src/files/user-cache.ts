@@ -53,10 +53,7 @@ export function openUserCache({
   }
 }
 
-/**
- * Creates a folder, unless it exists or its parent belongs to another user, as with `sudo` and the
- * HOME of the user.
- */
+/** Creates a folder, unless it exists or its parent is another user's, as HOME is with `sudo`. */
 function makeFolder(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })) return;
   if (!isOwn(statSync(dirname(path)), 0)) return;

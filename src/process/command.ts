@@ -43,10 +43,7 @@ export interface Command {
  */
 export const MAX_ARGUMENT_BYTES = 1_900_000;
 
-/**
- * Returns the bytes that arguments take: as the kernel counts them, their text, a NUL and a pointer
- * of 8 bytes each.
- */
+/** Returns the bytes of arguments as the kernel counts: text, a NUL, and a pointer of 8 bytes. */
 export const countArgumentBytes = (args: readonly string[]): number =>
   args.reduce((total, arg) => total + Buffer.byteLength(arg) + 9, 0);
 

@@ -114,9 +114,7 @@ function killOnTimeout({ timeoutMs, signal }: Command, stop: (reason: FailureRea
 
 /** Minimum time between two checks of a folder, in ms. */
 const QUOTA_INTERVAL_MS = 200;
-/**
- * Number of files after which a check waits for the next turn of the event loop. Each takes 6 µs.
- */
+/** Number of files after which a check lets the event loop continue. Each takes 6 µs. */
 const NAMES_PER_TURN = 64;
 
 /**

@@ -124,10 +124,7 @@ const NOT_CONFINED: Exit = {
 const reportsConfinement = (output: Buffer): boolean =>
   createAnswerReader()(output.subarray(0, HEADER_BYTES))[0]?.kind === 'S';
 
-/**
- * Returns a function that returns the first {@link MAX_OUTPUT_BYTES} of a stream, after some more
- * bytes.
- */
+/** Returns a function that returns a stream's first {@link MAX_OUTPUT_BYTES}, after some more. */
 function collectOutput(stream: NodeJS.ReadableStream, more = 0): () => Buffer {
   const chunks: Buffer[] = [];
   let left = MAX_OUTPUT_BYTES + more;

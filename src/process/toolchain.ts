@@ -71,9 +71,7 @@ export function searchedTools({ optional = [] }: ToolSearch): ToolName[] {
   return TOOL_NAMES.filter((name) => TOOLS[name].neededFor !== 'extras' || optional.includes(name));
 }
 
-/**
- * Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`.
- */
+/** Finds the tools and their versions. A missing or unresponsive one is `undefined`. */
 export async function findToolchain(search: ToolSearch): Promise<Toolchain> {
   const run = createProbeRunner(search.path);
   const found = searchedTools(search).map(async (name) => {

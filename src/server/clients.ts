@@ -104,10 +104,7 @@ export const logAddress: RequestHandler = (req, res, next) => {
 /** Value of `WWW-Authenticate` (RFC 6750). */
 const BEARER = 'Bearer realm="imagemill"';
 
-/**
- * Creates middleware that rejects a wrong API key, a wrong client ID and, if keys are required,
- * requests without a key.
- */
+/** Creates middleware that rejects a wrong API key or client ID, and a missing key if required. */
 export function checkClient({ REQUIRE_API_KEY }: Config): RequestHandler {
   return (req, res, next) => {
     const { name, error = name || REQUIRE_API_KEY === 'off' ? undefined : serviceError('API_KEY_MISSING') } =
@@ -118,10 +115,7 @@ export function checkClient({ REQUIRE_API_KEY }: Config): RequestHandler {
   };
 }
 
-/**
- * Prefix length by which IPv6 clients are identified: the smallest network that providers assign to
- * a customer.
- */
+/** Prefix length that identifies IPv6 clients: the smallest network that a customer gets. */
 const IPV6_SUBNET = 64;
 
 /** Returns whether an address, `hop` hops away, is trusted. */
@@ -158,10 +152,7 @@ function addressKey(address: string): string {
   return ipKeyGenerator(parseAddress(address) ?? 'unknown', IPV6_SUBNET);
 }
 
-/**
- * Returns an IP address without brackets, port and zone, or undefined if the text is not an
- * address.
- */
+/** Returns an IP address without brackets, port and zone; undefined for any other text. */
 function parseAddress(text = ''): string | undefined {
   const [, bracketed, v4] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
   const address = (bracketed ?? v4 ?? text).replace(/%.*$/s, '');

@@ -9,9 +9,7 @@ import type { FinishedRequest } from './middleware.ts';
 /** Records events of the service, and renders all metrics. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/**
- * Gauges that are read on each scrape: name of the metric and its help, by the name of the reading.
- */
+/** Gauges read on each scrape: the metric's name and help, by the name of the reading. */
 const GAUGES = {
   waiting: [
     'conversions_waiting',
@@ -130,9 +128,7 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
       const overload = OVERLOAD_CODES.find((code) => code === outcome);
       if (overload) metrics.refused.inc({ reason: reasonOf(overload) });
     },
-    /**
-     * Records a finished conversion, including a rejected one, but not those of the health check.
-     */
+    /** Records a finished or rejected conversion, but not those of the health check. */
     conversion({ client, input, output, error, queuedMs, ranMs }: ConversionEvent): void {
       if (client === undefined) return; // the health check
       const labels = { input, output, result: formatResult(error) };

@@ -13,10 +13,7 @@ import { RESULT_HEADERS } from './respond/result-headers.ts';
 /** Valid `X-Request-Id` of a request: safe in a log and in a header. */
 export const REQUEST_ID_PATTERN = /^[\w.:-]{1,128}$/;
 
-/**
- * Returns the headers of every response: `X-Request-Id`, the client's if it is valid, and
- * `nosniff`.
- */
+/** Returns every response's headers: `X-Request-Id`, the client's if valid, and `nosniff`. */
 export function baseHeaders(givenId = ''): Readonly<Record<string, string>> {
   return {
     'X-Request-Id': REQUEST_ID_PATTERN.test(givenId) ? givenId : randomUUID(),
@@ -67,19 +64,14 @@ export interface FinishedRequest extends TransferredBytes {
 
 export interface RequestRecording {
   readonly log: Logger;
-  /**
-   * Known routes. A route with a slash at its end, except the root, includes all paths below it.
-   */
+  /** Known routes. One with a slash at its end, except the root, includes all paths below it. */
   readonly routes: readonly string[];
   /** Routes that are logged at level debug, such as probes. */
   readonly debugRoutes: readonly string[];
   readonly onFinished: (request: FinishedRequest) => void;
 }
 
-/**
- * Route of a request for an unknown path. The path is not used, because a label must not contain a
- * client's text.
- */
+/** Route of requests for unknown paths: a label must not contain a client's text, like a path. */
 const OTHER_ROUTE = 'other';
 /** Status in logs and metrics for a client that disconnected before the response, as in nginx. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -164,9 +156,7 @@ export const rejectReserved: RequestHandler = (req, res, next) => {
   next(serviceError('TOO_MANY_CONNECTIONS'));
 };
 
-/**
- * Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7).
- */
+/** Answers `OPTIONS *`, which asks about the server, not a path (RFC 9110, section 9.3.7). */
 export const serverOptions: RequestHandler = (req, res, next) => {
   if (req.method !== 'OPTIONS' || req.originalUrl !== '*') return next();
   res.setHeader('Allow', formatAllow(['GET', 'POST', 'PUT']));

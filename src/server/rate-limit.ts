@@ -82,10 +82,7 @@ export function outsideLimiter(
   });
 }
 
-/**
- * Creates an in-memory store. All windows have the same length, so the first one in the map ends
- * first.
- */
+/** Creates an in-memory store. Windows have equal lengths: the first in the map ends first. */
 function createFixedWindowStore(now: () => number): Store {
   const windows = new Map<string, { hits: number; readonly endsAt: number; readonly resetTime: Date }>();
 

@@ -65,10 +65,7 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
     clearTimeout(retryTimer);
     if (!closed) retryTimer = setTimeout(connect, RETRY_MS).unref();
   };
-  /**
-   * Connects with a new client, since an unresponsive server may never answer commands that were
-   * sent to it.
-   */
+  /** Connects with a new client, since an unresponsive server may never answer sent commands. */
   async function connect(): Promise<void> {
     const fresh = createRedisClient(url, (error) => fresh === client && disconnect(error));
     client = fresh;
@@ -83,9 +80,7 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
 
   await connect();
   return {
-    /**
-     * Returns a store that uses the shared counters, and the local store when they are unavailable.
-     */
+    /** Returns a store of the shared counters, and the local one when they are unavailable. */
     withFallback: (local: Store): Store => ({
       localKeys: false,
       async increment(key) {

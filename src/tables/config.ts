@@ -28,9 +28,7 @@ const integer = (min: number, max: number, fallback: number) => {
     .default(fallback);
 };
 
-/**
- * Creates a schema for a number of bytes or pixels, which can have a unit: see {@link parseAmount}.
- */
+/** Creates a schema for bytes or pixels, which can have a unit: see {@link parseAmount}. */
 const amount = (max: number, fallback: number) =>
   z
     .string()
@@ -163,10 +161,7 @@ export type Config = Readonly<
   z.output<typeof schema> & {
     /** Maximum width and height of raster images and results, in pixels. No setting changes it. */
     maxSide: number;
-    /**
-     * Maximum width and height at which an SVG or a page of a PDF is rendered, in pixels. No
-     * setting changes it.
-     */
+    /** Maximum sides of a rendered SVG or PDF page, in pixels. No setting changes it. */
     maxDrawnSide: number;
   }
 >;
@@ -283,18 +278,14 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/**
- * Parses `TRUST_PROXY` as Express's `trust proxy`: a hop count, a list of subnets, true, or false.
- */
+/** Parses `TRUST_PROXY` as Express's `trust proxy`: a hop count, subnets, true, or false. */
 function parseTrustProxy(value: string, context: z.RefinementCtx): boolean | number | string[] {
   if (value === 'true' || value === 'false') return value === 'true';
   if (/^\d{1,3}$/.test(value)) return Number(value);
   return parseSubnets(value, context, 'true, false, a number of proxies, or ');
 }
 
-/**
- * Parses a list of addresses and subnets. `others` names other values that the setting can have.
- */
+/** Parses a list of addresses and subnets. `others` names other possible values. */
 function parseSubnets(value: string, context: z.RefinementCtx, others = ''): string[] {
   const subnets = parseList(value);
   if (subnets.length > 0 && subnets.every(isSubnet)) return subnets;
@@ -312,10 +303,7 @@ function isSubnet(value: string): boolean {
   return bits > 0 && rest.length === 0 && isPrefix;
 }
 
-/**
- * Schema of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`: `all`, or a list of formats by one of their names
- * in any case.
- */
+/** Schema of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`: `all`, or formats by one of their names. */
 function extraFormats<const T extends string>(
   types: readonly T[],
   isNamed: (type: T, word: string) => boolean,

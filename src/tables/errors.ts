@@ -128,9 +128,7 @@ export const reasonOf = (code: ErrorCode): Lowercase<ErrorCode> => code.toLowerC
 const detailsOf = <C extends ErrorCode>(code: C, args: MessageArgs<C>): ErrorDetails =>
   ERRORS[code].details(...args);
 
-/**
- * Returns whether an error of the file system means a full disk or an exceeded quota (errno(3)).
- */
+/** Returns whether a file system error means a full disk or an exceeded quota (errno(3)). */
 export function isDiskFull(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }

@@ -46,10 +46,7 @@ export interface Box {
 }
 
 interface FitRule {
-  /**
-   * Returns the scale of a side, from the scale that fits this side and the one that fits the
-   * other.
-   */
+  /** Returns the scale of a side, from the scales that fit this side and the other. */
   readonly scale: (own: number, other: number) => number;
   /** Returns the side of the result, from the side of the resized image and that of the box. */
   readonly side: (resized: number, box: number) => number;

@@ -3,9 +3,7 @@
  * capability in the table.
  */
 
-/**
- * Maximum width and height in pixels that can be asked for, and of a drawing or page of a service.
- */
+/** Maximum sides in pixels that can be asked for, and of a service's drawing or page. */
 export const MAX_DIMENSION = 16_384;
 /** Maximum width and height in pixels of raster images and results, as in the policy. */
 export const MAX_SIDE = 65_535;

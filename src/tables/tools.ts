@@ -32,9 +32,7 @@ interface ToolRow {
   readonly lacks: string;
   /** The same with ImageMagick 7, which does not need it. */
   readonly lacksWith7?: string;
-  /**
-   * Configuration files, texts and fonts that only this tool reads, in addition to its libraries.
-   */
+  /** Configuration files, texts and fonts that only this tool reads, besides its libraries. */
   readonly reads?: readonly string[];
   /** Variables of its environment. */
   readonly env?: Readonly<Record<string, string>>;

@@ -33,10 +33,7 @@ export function formatExcess(
 /** Returns the extension of a file name in lower case, without the dot; empty without one. */
 export const extensionOf = (name: string): string => /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase() ?? '';
 
-/**
- * Extensions that the server does not list as names of formats. An MPO is a JPEG, after which
- * others follow.
- */
+/** Extensions that the server lists as no format's names. An MPO is several JPEG images. */
 export const OTHER_EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', mpo: 'jpg' };
 
 /**

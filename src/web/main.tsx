@@ -70,10 +70,7 @@ function Page() {
   );
 }
 
-/**
- * Progress of all files for screen readers. Omits the countdown, which would be read out every
- * second.
- */
+/** Progress of all files for screen readers, without the countdown: they would read each second. */
 function Progress() {
   if (combines.value)
     return (

@@ -105,10 +105,7 @@ async function findSources(
 
 /** The combined file as the index of its folder records it. */
 interface Combined {
-  /**
-   * Its source is the folder, so that it stays if an input no longer exists, and its options have
-   * all inputs.
-   */
+  /** Its source is the folder: it stays if an input is gone, and its options have all inputs. */
   readonly job: OutputJob;
   /** Undefined if the index cannot record it, because one of the inputs has no state. */
   readonly state: SourceState | undefined;
@@ -149,10 +146,7 @@ async function findIdentical(sources: readonly Source[]): Promise<ReadonlyMap<nu
   return identical;
 }
 
-/**
- * Converts all inputs, several at a time, and identical ones once. Frames get the size of the first
- * one.
- */
+/** Converts all inputs, several at a time, identical ones once. Frames get the first size. */
 async function convertParts(
   { options, destination, report, converter, bulk, jobs, signal }: CombineRun,
   sources: readonly Source[],

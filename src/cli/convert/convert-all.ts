@@ -120,10 +120,7 @@ async function processJob(job: PlannedOutput, run: Run, isRetry = false): Promis
   }
 }
 
-/**
- * Returns whether a conversion would give the result that exists, as for a source that was only
- * touched.
- */
+/** Returns whether a conversion would give the existing result, as for a touched source. */
 async function isUnchanged(job: OutputJob, { resultFolder, flags, converter }: Run): Promise<boolean> {
   const known = flags.force ? undefined : await resultFolder?.keyOf(job);
   if (known === undefined) return false;
@@ -215,10 +212,7 @@ export async function convertInputs(run: Run): Promise<void> {
   }
 }
 
-/**
- * Converts the inputs of a complete search. Afterwards, deletes the results of sources that are
- * gone.
- */
+/** Converts the inputs of a complete search. Then deletes the results of sources that are gone. */
 async function searchAll(run: Run, found: AsyncIterable<Input>): Promise<void> {
   const { bulk, report, resultFolder, signal } = run;
   let isComplete = true;
@@ -236,10 +230,7 @@ async function searchAll(run: Run, found: AsyncIterable<Input>): Promise<void> {
   await deleteOrphans({ ...run, resultFolder });
 }
 
-/**
- * Counts the files for the progress bar, while others are converted. Ends early when the
- * conversions have ended.
- */
+/** Counts the files for the progress bar during the conversions. Ends early if these have ended. */
 async function countJobs(run: Run, done: AbortSignal): Promise<number | undefined> {
   let total = 0;
   for await (const job of planOutputs(run.inputs.find(), run)) {
@@ -256,10 +247,7 @@ const MAX_STOP_MS = 800;
 const MAX_WRITE_MS = 5_000;
 
 interface StopOptions {
-  /**
-   * Results that are being written. The process ends after them, so that none is incomplete or not
-   * counted.
-   */
+  /** Results that are being written. The process waits for them: none is cut off or uncounted. */
   readonly writing: ReadonlySet<Promise<unknown>>;
   /** Prints what the command did before the signal, and completes its report. */
   readonly explain: () => Promise<void>;

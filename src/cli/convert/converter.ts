@@ -17,9 +17,7 @@ import type { OutputType } from '../../tables/formats.ts';
 /** Argument for standard input. */
 export const STDIN = '-';
 
-/**
- * Maximum length of a file name in a message, in UTF-16 code units. A path has at most 4096 bytes.
- */
+/** Maximum length of a file name in a message, in UTF-16 units. A path has at most 4096 bytes. */
 export const MAX_LABEL_LENGTH = 5000;
 
 /** Names a source in messages. */
@@ -49,10 +47,7 @@ export interface ConvertedFile
 export interface OutputJob {
   /** Path, or {@link STDIN}. */
   readonly input: string;
-  /**
-   * Path, or `-` for standard output. With {@link nameLater}, it has words in place of what is
-   * unknown.
-   */
+  /** Path, or `-` for standard output. With {@link nameLater}, words stand for what is unknown. */
   readonly output: string;
   readonly options: ConvertOptions;
   /**
@@ -84,10 +79,7 @@ export interface Converter {
    * @throws {FileError} or {@link ServiceError} if the file cannot be converted
    */
   keyOf?(job: OutputJob): Promise<string | undefined>;
-  /**
-   * Calls `work` with a folder for results that become one file. Only for the tools of this
-   * machine.
-   */
+  /** Calls `work` with a folder for results that become one file. Only for this machine's tools. */
   combining?(work: (combining: Combining) => Promise<void>): Promise<void>;
   /** Releases all resources. */
   close(): Promise<void>;

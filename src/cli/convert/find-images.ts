@@ -96,10 +96,7 @@ export interface WalkOptions {
   readonly onFolder?: ((folder: string) => void) | undefined;
 }
 
-/**
- * Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow
- * links to folders.
- */
+/** Yields a folder's images by name, then those of its sub-folders. Follows no links to folders. */
 export async function* walkImages(folder: string, options: WalkOptions): AsyncGenerator<Input> {
   const { root, test, isOutput, compare, onFolder } = options;
   onFolder?.(folder);
@@ -214,10 +211,7 @@ function rootOf(pattern: string): string {
   return fixed.join('/') || (isAbsolute(pattern) ? '/' : '.');
 }
 
-/**
- * Returns the matches, and the folders that cannot be searched with the reason. `glob` only skips
- * these.
- */
+/** Returns the matches, and folders that cannot be searched and why. `glob` only skips these. */
 async function search(
   pattern: string,
   root: string,
@@ -249,10 +243,7 @@ function accessError(folder: string): Error | undefined {
   }
 }
 
-/**
- * Returns whether one of the folders between a pattern's root and a match is the folder with the
- * results.
- */
+/** Returns whether a folder between a pattern's root and a match is that of the results. */
 async function isInOutput(
   path: string,
   root: string,

@@ -95,10 +95,7 @@ type OptionValues = ReturnType<typeof parseOptions>['options'];
 /** `Accept` of a command that chooses among all formats. */
 const ALL_FORMATS = ALL_OUTPUT_TYPES.map((type) => OUTPUTS[type].mediaType).join();
 
-/**
- * Returns a text as the API expects it: the 50 of `--scale 50%`, and the 100000 of
- * `--max-bytes 100k`.
- */
+/** Returns a text as the API expects it: 50 for `--scale 50%`, 100000 for `--max-bytes 100k`. */
 function plainNumber(text: string, unit: string | undefined): string {
   if (unit === '%') return text.replace(/%$/, '');
   return unit === 'kB' ? String(parseAmount(text) ?? text) : text;
@@ -132,20 +129,14 @@ function scaleByPercent(texts: Record<string, string>): Record<string, string> {
   return { ...others, scale: percent.slice(0, -1) };
 }
 
-/**
- * Fields that state what is kept of the metadata. Versions up to 0.2.0 ignore `metadata`, and have
- * no copyright.
- */
+/** Fields for what is kept of metadata. Up to 0.2.0, there is no `metadata` and no copyright. */
 const METADATA_FIELDS: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
   ['none', { strip_metadata: 'true' }],
   ['copyright', { metadata: 'copyright' }],
   ['all', { strip_metadata: 'false' }],
 ]);
 
-/**
- * Returns the options as form fields of the API, in the words that instances of earlier versions
- * know, too.
- */
+/** Returns the options as form fields of the API, in words that earlier versions know, too. */
 export function toFormFields(flags: Flags, format: OutputType): [string, string][] {
   const { preset } = flags;
   const { metadata = '', ...others } = optionTexts(flags);

@@ -113,19 +113,13 @@ export async function readLines(path: string, start: number, use: (line: Line) =
   return useText(rest.toString()) ? size : size - rest.length;
 }
 
-/**
- * Appends a line. The line break comes first, in case a crash or a full disk has truncated the
- * previous line.
- */
+/** Appends a line. Its break comes first, in case a crash or a full disk cut the previous one. */
 export async function appendLine(path: string, line: Line): Promise<void> {
   await using file = await openRegular(path, APPEND);
   await file.appendFile(`\n${JSON.stringify(line)}`);
 }
 
-/**
- * Parses a line. A truncated or empty line is never valid JSON, and one that was written by hand
- * can be anything.
- */
+/** Parses a line. A truncated or empty one is never valid JSON; one by hand can be anything. */
 function parseLine(text: string): Line | undefined {
   try {
     const line: unknown = JSON.parse(text);
@@ -138,10 +132,7 @@ function parseLine(text: string): Line | undefined {
 /** A path that is absolute, or could lead out of a folder. */
 const OUTSIDE = /^\/|(?:^|\/)\.\.(?:\/|$)/;
 
-/**
- * Returns whether a JSON value is a line. The path of a result must not lead out of the output
- * folder.
- */
+/** Returns whether a JSON value is a line. A result's path must not leave the output folder. */
 function isLine(value: unknown): value is Line {
   const { tools, versions, result, source, state, made } = Object(value);
   if (tools !== undefined) return typeof tools === 'string' && typeof versions === 'string';

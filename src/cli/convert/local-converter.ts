@@ -132,10 +132,7 @@ function versionsOf({ toolchain }: ConversionEngine): string {
   return versions.sort().join(', ');
 }
 
-/**
- * Uses a stored file. Also receives its size in bytes, and the state of the source before it was
- * read.
- */
+/** Uses a stored file, with its size in bytes and the state of the source before it was read. */
 type UseInput = (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>;
 
 /** Maximum size of a file that is stored in memory, and of what its conversion writes, in bytes. */

@@ -302,10 +302,7 @@ async function placeCopy(
 export const setModified = (path: string, ms: number): Promise<void> =>
   utimes(path, Date.now() / 1000, ms / 1000);
 
-/**
- * Moves a file without replacing another one: link(2) fails if the target exists, while rename(2)
- * replaces it.
- */
+/** Moves a file without replacing another: link(2) fails if it exists, rename(2) replaces it. */
 async function linkExclusive(from: string, to: string): Promise<void> {
   try {
     await link(from, to);

@@ -20,9 +20,7 @@ import { type Converter, FileError, labelOf, readUnchanged, STDIN, StopError, st
 /** Maximum size of a result in bytes: that of a BMP of 500 megapixels. */
 const MAX_RESULT_BYTES = 2 * 1024 ** 3;
 
-/**
- * Maximum number of failed connections per file: about two minutes with the delays between them.
- */
+/** Maximum number of failed connections per file: about two minutes with their delays. */
 const MAX_FAILURES = 10;
 
 export interface RemoteOptions {

@@ -27,10 +27,7 @@ export interface Digests {
   readonly result: string;
 }
 
-/**
- * A file of the report: a row of CSV, in which missing values are empty cells, or an object of
- * `--json`.
- */
+/** A file of the report: a row of CSV, where missing values are empty, or an object of `--json`. */
 interface ReportRow extends Partial<Shown & FileErrorCode> {
   readonly input: string;
   readonly output?: string;
@@ -218,10 +215,7 @@ function formatResult(
   return sanitizeForDisplay(`${short}${rest}`, width - 1);
 }
 
-/**
- * Replaces the middle of a path by an ellipsis. The end is longer, since it has the name of the
- * file.
- */
+/** Replaces the middle of a path by an ellipsis. The end, with the file name, is longer. */
 function shortenPath(path: string, length: number): string {
   if (path.length <= length) return path;
   const start = truncate(path, Math.floor((length - 1) / 3));
@@ -276,9 +270,7 @@ async function openReport(path: string): Promise<FileHandle> {
 /** Start of a cell that a spreadsheet would take for a formula. */
 const FORMULA = /^[=+\-@＝＋－＠]/;
 
-/**
- * Formats a cell. An apostrophe in front of a formula makes it a text, and each row is one line.
- */
+/** Formats a cell. An apostrophe in front of a formula makes it a text; each row is one line. */
 function formatCell(value: ReportRow[(typeof COLUMNS)[number]]): string {
   const plain = escapeControls(typeof value === 'object' ? value.join(' ') : String(value ?? ''));
   const text = FORMULA.test(plain) ? `'${plain}` : plain;

@@ -33,9 +33,7 @@ export type ResultFolder = Awaited<ReturnType<typeof createResultFolder>>;
 /** What is recorded of a result. */
 type Written = Pick<ConvertedFile, 'path' | 'key' | 'sourceState' | 'verification'>;
 
-/**
- * Maximum difference of two modification times that count as equal, in ms. FAT stores even seconds.
- */
+/** Maximum difference of modification times that count as equal, in ms. FAT has even seconds. */
 const TIME_TOLERANCE_MS = 2000;
 
 /**
@@ -85,10 +83,7 @@ async function createResultFolder(
       const isSame = source?.size === entry.size && source.mtimeMs === entry.mtime;
       return isSame && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
-    /**
-     * Returns the conversion key of a complete and verified result, whose source, options or tools
-     * may have changed.
-     */
+    /** Returns the conversion key of a complete, verified result, whatever its source is now. */
     async keyOf(job: OutputJob): Promise<string | undefined> {
       const entry = index.get(nameOf(job));
       if (!entry || !isVerified(entry)) return undefined;
@@ -187,10 +182,7 @@ export interface DeleteOptions {
   readonly signal: AbortSignal;
 }
 
-/**
- * Deletes results whose source no longer exists, after confirmation, and the folders that become
- * empty.
- */
+/** Deletes results whose source is gone, after confirmation, and folders that become empty. */
 export async function deleteOrphans(options: DeleteOptions): Promise<void> {
   const { resultFolder, report, bulk, signal } = options;
   const orphans = await findOrphans(options);

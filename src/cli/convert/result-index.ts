@@ -25,17 +25,12 @@ import {
   type States,
 } from './index-file.ts';
 
-/**
- * Number of superseded lines from which the file is rewritten, if they are also half of the file.
- */
+/** Number of superseded lines from which the file is rewritten, if they are half of it, too. */
 const MIN_SUPERSEDED = 1000;
 
 /** The index of an output folder. Paths of results are relative to that folder. */
 export class ResultIndex {
-  /**
-   * Folder for incomplete results of this run, on the disk of the output folder. Empty if nothing
-   * will be recorded.
-   */
+  /** Folder for incomplete results of this run, on the output's disk. Empty if none are kept. */
   readonly temporary: string;
   /** The file of this shard. */
   readonly #path: string;

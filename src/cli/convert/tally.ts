@@ -95,10 +95,7 @@ export const formatNote = (note: string): string =>
 export const formatSizes = (before: number, after: number): string =>
   `${formatBytes(before)} → ${formatBytes(after)} (${formatChange(before, after)})`;
 
-/**
- * Formats numbers, the highest first. Equal ones are in the order of names, because files end in
- * any order.
- */
+/** Formats numbers, the highest first, equal ones by name, because files end in any order. */
 const formatCounts = (counts: ReadonlyMap<string, number>, wordsOf: (name: string) => string): string =>
   [...counts]
     .sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1))

@@ -13,10 +13,7 @@ import type { Input } from './find-images.ts';
 const SETTLE_MS = 2000;
 /** Interval between two checks for reported changes, in ms. A search can take longer. */
 const TICK_MS = 1000;
-/**
- * Interval between two searches for changes that the system did not report, as on network file
- * systems, in ms.
- */
+/** Interval of searches for changes that the system did not report, as on network disks, in ms. */
 const RESCAN_MS = 60_000;
 
 /**
@@ -76,9 +73,7 @@ export function createWatcher(notice: (text: string) => void) {
         else yield input;
       }
     },
-    /**
-     * Records a file that could not be converted, so that it is retried only after it has changed.
-     */
+    /** Records a file that could not be converted. It is retried only after it has changed. */
     async failed(path: string): Promise<void> {
       const info = await stat(path).catch(() => undefined);
       if (info) failures.set(path, formatState(info));

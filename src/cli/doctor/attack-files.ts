@@ -15,10 +15,7 @@ export function pngWith(chunks: readonly Buffer[]): Buffer {
   return Buffer.concat([head, ...chunks, pixel]);
 }
 
-/**
- * Builds a PNG of one pixel with this number of zeros as text, which are a thousandth of it in the
- * file.
- */
+/** Builds a PNG of one pixel with this number of zeros as text, a thousandth of it in the file. */
 export const pngWithText = (keyword: string, bytes: number): Buffer =>
   pngWith([
     pngChunk('zTXt', Buffer.concat([Buffer.from(`${keyword}\0\0`), deflateSync(Buffer.alloc(bytes))])),
@@ -68,10 +65,7 @@ export const billionLaughs = `<!DOCTYPE svg [<!ENTITY a "aaaaaaaaaa">${[...'bcde
   .map((name, at) => `<!ENTITY ${name} "${`&${'abcdefghijkl'[at]};`.repeat(10)}">`)
   .join('')}]>`;
 
-/**
- * SVG of seven levels of ten references each to the level below, which is ten million large
- * rectangles.
- */
+/** SVG of seven levels of ten references to the level below: ten million large rectangles. */
 export const nestedUses = svg(
   `<defs><rect id="u0" width="2000" height="2000" opacity=".9"/>${[1, 2, 3, 4, 5, 6, 7]
     .map((level) => `<g id="u${level}">${`<use xlink:href="#u${level - 1}"/>`.repeat(10)}</g>`)
@@ -91,9 +85,7 @@ export function pdfOf(pages: number, catalog = ''): Buffer {
   return Buffer.from(`%PDF-1.4\n${body}trailer<</Root 1 0 R>>\n`);
 }
 
-/**
- * JPEG XL of 512 × 512 pixels with four frames of no duration, encoded by cjxl 0.7 without loss.
- */
+/** JPEG XL of 512 × 512 pixels, four frames of no duration, encoded by cjxl 0.7 without loss. */
 const FOUR_FRAMES = Buffer.from(
   [
     '/wr4H0EAFhSXBAgIgAAAVAAAAAAIgAAIgABLEqVCBVJgw8YYTNoYHHsAAAAmAAADNlcCoKuHF5T6mYORHGHihJ+1cNqdc0g6/mDk',

@@ -148,9 +148,7 @@ export async function codec({ codec: target }: Site, attempt: string, path = '/'
   return { layer: layer === 'seccomp' && filter === '0' ? 'kernel' : layer, found: `error ${error}` };
 }
 
-/**
- * Opens a connection, sends text, and returns what the server sends until the connection is closed.
- */
+/** Opens a connection, sends text, and returns what the server sends until it is closed. */
 async function exchange({ server }: Target, text: string, drip = ''): Promise<string> {
   const socket = connect(server.port, '127.0.0.1', () => socket.write(text));
   let received = '';

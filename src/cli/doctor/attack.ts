@@ -25,10 +25,7 @@ const FILES: Readonly<Record<string, Buffer>> = {
   'script.msl': Buffer.from('<image><read filename="secret.png"/><write filename="png:ran"/></image>'),
 };
 
-/**
- * Returns the settings of this machine, except for what other clients use, and with time limits
- * that fit into 30 s.
- */
+/** Returns this machine's settings without other clients' use, with limits that fit into 30 s. */
 const attackedSettings = (config: Config): Config => ({
   ...config,
   RATE_LIMIT_PER_MINUTE: 0,
@@ -39,9 +36,7 @@ const attackedSettings = (config: Config): Config => ({
   UPLOAD_TIMEOUT_MS: Math.min(config.UPLOAD_TIMEOUT_MS, 2_000),
 });
 
-/**
- * What became of an attack. `warn`: something else than expected stopped it; `fail`: nothing did.
- */
+/** What became of an attack. `warn`: something unexpected stopped it; `fail`: nothing did. */
 interface AttackResult extends Omit<Attack, 'send' | 'needs'>, Pick<Outcome, 'found'> {
   readonly state: 'ok' | 'warn' | 'fail';
   readonly stoppedBy: Outcome['layer'];

@@ -18,18 +18,12 @@ export interface Attack {
   readonly must: string;
   /** What should stop it. */
   readonly expected: Layer;
-  /**
-   * The format that the service must read for this attack. Otherwise, the type of the file stops
-   * it.
-   */
+  /** The format that the service must read for this attack. Otherwise, the file's type stops it. */
   readonly needs: InputType;
   readonly send: (site: Site) => Promise<Outcome>;
 }
 
-/**
- * The names of files start with that of their format, `JPEG XL` with that of two. All services read
- * PNG.
- */
+/** Names of files start with that of their format, `JPEG XL` with two. All services read PNG. */
 const needs = (name: string): InputType =>
   ALL_INPUT_TYPES.findLast((type) => name.startsWith(INPUTS[type].label)) ?? 'png';
 const rows = (expected: Layer, must: string, sends: Readonly<Record<string, Attack['send']>>): Attack[] =>
@@ -44,10 +38,7 @@ const entity = ({ folder }: Site) => `<!DOCTYPE svg [<!ENTITY e SYSTEM "file://$
 const launch = ({ folder }: Site) => `/OpenAction<</S/Launch/F(/bin/sh)/P(-c "touch ${folder}/ran")>>`;
 const text = (content: string) => (site: Site) => file(site, Buffer.from(content, 'latin1'));
 const WEB_PAGE = Buffer.concat([ONE_PIXEL, Buffer.from(`<script>${MARKER}</script>`)]);
-/**
- * Sends an SVG that inflates to more than the limit: members of gzip, of which each inflates to a
- * megabyte.
- */
+/** Sends an SVG that inflates to more than the limit: gzip members of a megabyte each. */
 const inflating = (site: Site) => {
   const blanks = made.repeat(gzipSync(Buffer.alloc(1e6, ' ')), Math.ceil(site.config.MAX_FILE_BYTES / 1e6));
   return file(site, Buffer.concat([gzipSync(made.svg('')), blanks]));

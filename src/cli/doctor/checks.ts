@@ -86,10 +86,7 @@ function formats({ toolchain, refused, config }: DoctorReport): CheckResult[] {
   });
 }
 
-/**
- * Lists what `convert`, `identify` and `explain` read and write without a setting, and what each
- * other format needs.
- */
+/** Lists what is read and written without a setting, and what each other format needs. */
 function commands({ allTools, refused }: DoctorReport): CheckResult[] {
   const every = { EXTRA_INPUTS: EXTRA_INPUT_TYPES, EXTRA_OUTPUTS: EXTRA_OUTPUT_TYPES };
   const { inputs, outputs, unavailable } = detectCapabilities(allTools, every, refused);

@@ -75,10 +75,7 @@ export async function loadServiceSettings(
   }
 }
 
-/**
- * Parses lines as systemd does: a `#` after a value is a part of it, and quotes around a value are
- * not.
- */
+/** Parses lines as systemd does: `#` after a value is a part of it, quotes around it are not. */
 function parseSettings(text: string, path: string): Record<string, string> {
   const settings: Record<string, string> = {};
   for (const [index, line] of text.split('\n').entries()) {
@@ -115,10 +112,7 @@ export async function collectReport({ env, ...settingsFile }: ServiceSettings) {
   });
   const { toolchain, refused } =
     engine instanceof Error ? { toolchain: found, refused: new Map<ToolName, string>() } : engine;
-  /**
-   * Whether ImageMagick enforces the policy, without which the engine does not start; undefined if
-   * this is not known.
-   */
+  /** Whether ImageMagick enforces the policy that the engine needs; undefined if not known. */
   const policyEnforced =
     toolchain.magick && (!(engine instanceof Error) || (await enforcesPolicy(toolchain.magick, config)));
   return {

@@ -6,9 +6,7 @@ import { retryDelay } from './retry.ts';
 import type { ErrorDetails, Reason } from './types.ts';
 
 const PAYLOAD_TOO_LARGE = 413;
-/**
- * Reason of a 413 without details: the service always states them, so a proxy refused the request.
- */
+/** Reason of a 413 without details: the service always states them, so a proxy refused it. */
 const PROXY_REASON = 'proxy_413';
 
 /** The service, or a proxy before it, responded with an error. The message can be displayed. */
@@ -18,10 +16,7 @@ export class ImagemillError extends Error {
   readonly status: number;
   /** What the service states. Undefined if the response is that of a proxy. */
   readonly details: ErrorDetails | undefined;
-  /**
-   * Time after which the request can be sent again, in s. Undefined if the response does not state
-   * it.
-   */
+  /** Time after which the request can be sent again, in s. Undefined if not stated. */
   readonly retryAfter: number | undefined;
 
   /** @param sentBytes size of the body of the request; undefined if it is unknown */
@@ -40,9 +35,7 @@ export class ImagemillError extends Error {
     return this.details?.reason ?? (this.status === PAYLOAD_TOO_LARGE ? PROXY_REASON : undefined);
   }
 
-  /**
-   * Delay before a repetition of the request, in s. Undefined if the status is neither 429 nor 503.
-   */
+  /** Delay before a repetition of the request, in s. Undefined if the status is not 429 or 503. */
   get retryDelayS(): number | undefined {
     return retryDelay(this.status, this.retryAfter);
   }

@@ -21,10 +21,7 @@ export type * from './types.ts';
 
 /** Maximum time that a request waits for its repetitions by default, in ms. */
 const MAX_WAIT_MS = 120_000;
-/**
- * Maximum size of a response that is read as text, in bytes: of an error, and of JSON. A longer
- * error has no message.
- */
+/** Maximum size of an error or JSON read as text, in bytes. A longer error has no message. */
 const MAX_ERROR_BYTES = 64 * 1024;
 const MAX_JSON_BYTES = 16 * 1024 ** 2;
 /** Repetitions of a request by default. */
@@ -52,10 +49,7 @@ export interface Result {
   readonly width: number | undefined;
   readonly height: number | undefined;
   readonly notes: readonly Note[];
-  /**
-   * Kinds of what the metadata of the images gives away, and the result does not have, or still
-   * has.
-   */
+  /** Kinds of what the images' metadata gives away and the result does not have, or still has. */
   readonly removed: readonly RevealedKind[];
   readonly kept: readonly RevealedKind[];
   /** Quality of the result, if `max_bytes` limited its size. */
@@ -71,9 +65,7 @@ export interface Result {
   readonly key: string | undefined;
   /** Time of the conversion in ms, without the time in the queue. */
   readonly ms: number;
-  /**
-   * The response, whose body is the file: `response.body` is a stream, `response.blob()` reads it.
-   */
+  /** The response. Its body is the file: `response.body` streams, `response.blob()` reads it. */
   readonly response: Response;
 }
 
@@ -99,9 +91,7 @@ export interface ClientSettings {
 
 /** Settings of one request. */
 export interface RequestSettings {
-  /**
-   * Aborts the request, its repetitions and its response. The service then stops the conversion.
-   */
+  /** Aborts the request, its repetitions and its response. The service stops the conversion. */
   readonly signal?: AbortSignal | undefined;
   /** More headers, such as `Accept` or `X-Client-Id`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -230,10 +220,7 @@ function createSender(base: string, settings: ClientSettings) {
   };
 }
 
-/**
- * Creates a form with the options before the images, so that the service knows them while it
- * receives the images.
- */
+/** Creates a form, options first: the service knows them while it receives the images. */
 function toForm(options: BatchOptions, field: string, images: Iterable<Blob>): FormData {
   const form = new FormData();
   const { watermark, ...others } = options;
@@ -243,10 +230,7 @@ function toForm(options: BatchOptions, field: string, images: Iterable<Blob>): F
   return form;
 }
 
-/**
- * Returns the size of a body in bytes, without the headers of the parts of a form. Undefined for a
- * stream.
- */
+/** Returns the bytes of a body, without the headers of a form's parts. Undefined for a stream. */
 function sizeOf(body: Image | FormData): number | undefined {
   if (body instanceof FormData)
     return [...body.values()].reduce(
@@ -286,9 +270,7 @@ function nameIn(disposition: string): string {
   return name === '.' || name === '..' ? '' : name;
 }
 
-/**
- * Returns the file name in `Content-Disposition` (RFC 6266). The encoded one has all characters.
- */
+/** Returns the file name in `Content-Disposition` (RFC 6266). The encoded one is complete. */
 function statedName(disposition: string): string {
   const encoded = /filename\*=UTF-8''([^;]+)/i.exec(disposition)?.[1];
   try {

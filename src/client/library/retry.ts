@@ -8,10 +8,7 @@ export const DEFAULT_RETRY_S = 5;
 /** First and maximum delay after failed connections, in ms. */
 const [MIN_BACKOFF_MS, MAX_BACKOFF_MS] = [500, 30_000];
 
-/**
- * Why a request can succeed later: a limit on requests, a service that is busy, or one that a proxy
- * cannot reach.
- */
+/** Why a request can succeed later: a rate limit, or a service busy or unreachable for a proxy. */
 const OBSTACLES: Readonly<Record<number, 'limit' | 'busy' | 'unreachable'>> = {
   429: 'limit',
   502: 'unreachable',
@@ -19,15 +16,10 @@ const OBSTACLES: Readonly<Record<number, 'limit' | 'busy' | 'unreachable'>> = {
   504: 'unreachable',
 };
 
-/**
- * Returns why a request with a response of this status can succeed later; undefined if it cannot.
- */
+/** Returns why a request with a response of this status can succeed later, if it can. */
 export const obstacleOf = (status: number) => OBSTACLES[status];
 
-/**
- * Returns the delay before a repetition, in s, which the service states. Undefined if it states
- * none for this status.
- */
+/** Returns the delay before a repetition that the service states for this status, in s, if any. */
 export function retryDelay(status: number, retryAfter: number | undefined): number | undefined {
   const obstacle = obstacleOf(status);
   return obstacle === 'limit' || obstacle === 'busy' ? (retryAfter ?? DEFAULT_RETRY_S) : undefined;

@@ -46,10 +46,7 @@ const isSameHost = (from: URL, to: URL): boolean =>
   from.hostname === to.hostname &&
   (to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:'));
 
-/**
- * Creates an error that names the address. The error of `fetch` has the cause, and its message is
- * "fetch failed".
- */
+/** Creates an error that names the address. Without, it is "fetch failed" and a cause. */
 function connectionError(base: string, { message, cause }: TypeError): TypeError {
   const isWithoutScheme = cause !== undefined && !/^https?:/i.test(base);
   const reason = isWithoutScheme ? new Error('the address must start with http:// or https://') : cause;
@@ -67,10 +64,7 @@ export const isClosed = (error: unknown): boolean =>
   error instanceof TypeError &&
   CLOSED_CODES.includes((error.cause as { code?: string } | undefined)?.code ?? '');
 
-/**
- * Reads a body as text, and discards the rest if it is larger than `maxBytes`. Returns undefined in
- * that case.
- */
+/** Reads a body as text. Discards one larger than `maxBytes`, and returns undefined. */
 export async function readText({ body }: Response, maxBytes: number): Promise<string | undefined> {
   const reader = body?.getReader();
   if (!reader) return '';

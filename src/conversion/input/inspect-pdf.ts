@@ -22,9 +22,7 @@ const MAX_CPU_SECONDS = 1;
 const CPU_LIMIT = { ms: MAX_CPU_SECONDS * 1000, work: 'reading the pages of a PDF' };
 /** Time limit of an inspection, in ms, for busy machines. */
 const INSPECTION_LIMIT = { ...CPU_LIMIT, ms: 5000 };
-/**
- * Maximum memory of pdfinfo, in bytes. A file of 10 MB with 10 000 pages takes a hundredth of it.
- */
+/** Maximum memory of pdfinfo, in bytes. A file of 10 MB and 10 000 pages takes a hundredth. */
 const MAX_MEMORY_BYTES = 1024 ** 3;
 
 /**

@@ -136,9 +136,7 @@ const describeProblem = ({ path, message }: Problem): Problem => ({
   message: `${path.join('.') || 'the file'}: ${message}`,
 });
 
-/**
- * Returns the offset of the value at a path, or of the nearest value around it that the file has.
- */
+/** Returns the offset of the value at a path, or of the nearest value around it in the file. */
 function offsetOf(document: Document, path: readonly PropertyKey[]): number {
   const node = document.getIn(path as (string | number)[], true);
   if (isNode(node) && node.range) return node.range[0];

@@ -11,9 +11,7 @@ export interface StoreOptions<T extends FileType> {
   /** Name of the file in error messages. */
   readonly label: string;
   readonly types: readonly T[];
-  /**
-   * Returns the maximum size in bytes for a type, or for an unknown type if undefined. May throw.
-   */
+  /** Returns the maximum bytes for a type, or for an unknown type if undefined. May throw. */
   readonly maxBytes: (type: T | undefined) => number;
   /** Aborts the writing. */
   readonly signal: AbortSignal;

@@ -117,9 +117,7 @@ export function admitTogether(
     );
 }
 
-/**
- * Returns the pages whose pixels count: all of a TIFF, but only those of a PDF that are rendered.
- */
+/** Returns the pages whose pixels count: all of a TIFF, but only the rendered ones of a PDF. */
 const countedPages = (extent: Extent): readonly Partial<Size>[] =>
   extent.image.type === 'pdf' ? renderedPages(extent) : (extent.image.pages ?? []);
 
@@ -181,9 +179,7 @@ export function estimateDiskBytes(job: ConversionJob, inputBytes: number): numbe
 /** Samples per pixel of a file that is compared: three colours and alpha. */
 const COMPARED_BYTES_PER_PIXEL = 4;
 
-/**
- * Returns the bytes of what is compared, of its decoded PNG, and of the strips of a large image.
- */
+/** Returns the bytes of what is compared, its decoded PNG, and the strips of a large image. */
 function estimateCompared(job: ConversionJob, pixels: number): number {
   const shown = stripsOf(job) ? MAX_WHOLE_PIXELS : pixels;
   return shown * (2 * COMPARED_BYTES_PER_PIXEL + PNG_BYTES_PER_PIXEL + KEPT_BYTES_PER_PIXEL);

@@ -59,9 +59,7 @@ export interface Capabilities {
  */
 const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
 
-/**
- * libjxl 0.7 states 8 bits for every alpha channel (https://github.com/libjxl/libjxl/pull/1786).
- */
+/** libjxl 0.7 states 8 bits for each alpha channel (https://github.com/libjxl/libjxl/pull/1786). */
 const STATES_DEEP_ALPHA_SINCE = '0.8';
 
 /** Oldest version of librsvg with which the features that `features.ts` calls new were tried. */
@@ -144,9 +142,7 @@ const listNamed = <T>(types: 'all' | readonly T[]): readonly T[] => (types === '
 
 const installAdvice = (debianPackage: string): string => `On Debian: apt install ${debianPackage}`;
 
-/**
- * Returns the tools that standard conversions need and that were not found, except refused ones.
- */
+/** Returns the tools that standard conversions need and that are missing, except refused ones. */
 function missingTools(toolchain: Toolchain, refused: ReadonlyMap<ToolName, string>): Problem[] {
   const needs = toolchain.magick?.major === 6 ? ['standard', 'magick-6'] : ['standard'];
   return TOOL_NAMES.filter((name) => !toolchain[name] && !refused.has(name)).flatMap((name) => {

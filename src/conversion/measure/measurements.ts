@@ -10,9 +10,7 @@ import { TRIMMED } from './trim.ts';
 /** In this order: each can depend on what those before it have found. */
 export const MEASUREMENTS: readonly Measurement<unknown>[] = [DECODED, DRAWN, TRIMMED, ATTENTION];
 
-/**
- * Returns the jobs of the measurements that a result needs, as they are known before any has run.
- */
+/** Returns the jobs of the measurements that a result needs, as known before any has run. */
 export const measuringJobs = (job: ConversionJob): PlannedJob[] =>
   MEASUREMENTS.flatMap((measurement) => measurement.plan(job) ?? []);
 

@@ -59,9 +59,7 @@ async function makeInBox(
   return own.width <= width ? own : make(box);
 }
 
-/**
- * The image is converted in a folder of its own, which is removed. A repair changes a copy of it.
- */
+/** The image is converted in its own folder, which is removed. A repair changes a copy of it. */
 async function makeWatermark(box: WatermarkBox, target: string, picture: RunningConversion): Promise<Size> {
   const { client, folder: pictureFolder, watermark } = picture.source;
   const { path, type, sha256 } = watermark as WatermarkFile;

@@ -180,9 +180,7 @@ const TRANSPARENT = /^opaque: false/im;
 /** Line about partial transparency that a plan makes ImageMagick print: a number above 0. */
 const HALF_TRANSPARENT = /^half transparent: (?!0(?:\.0*)?$)\d/im;
 
-/**
- * Line that a plan makes ImageMagick print for an animation: the number of frames that it has read.
- */
+/** Line that ImageMagick prints for an animation: the number of frames that it has read. */
 const FRAMES_READ = /^frames: (\d+)$/m;
 
 /** Checks that ImageMagick has read all frames of an animation, if it has printed how many. */
@@ -282,9 +280,7 @@ async function addJxlMetadata(result: CheckedResult, png: string): Promise<Check
   return { ...result, bytes };
 }
 
-/**
- * Copies the profile and the metadata of a PNG that was encoded to its result: pngquant drops them.
- */
+/** Copies the profile and metadata of a PNG to its result: pngquant drops them. */
 async function copyMetadata(png: string, result: CheckedResult): Promise<CheckedResult> {
   const edits = await pngMetadataEdits(png).catch(noneIfMissing);
   return { ...result, bytes: await editFile(result, () => edits) };

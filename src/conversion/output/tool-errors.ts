@@ -102,9 +102,7 @@ const PROFILE_ERROR =
 
 const PALETTE_ERROR = /^invalid colormap index .* @ error\/colormap-private\.h\//i;
 
-/**
- * Tools of libjxl, libavif and poppler, which abort without a message when they run out of memory.
- */
+/** Tools of libjxl, libavif and poppler, which abort without a message when memory runs out. */
 const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc', 'pdfinfo', 'pdftocairo'];
 
 /** Messages of pdfinfo about a PDF that needs a password, or is encrypted in another way. */
@@ -199,9 +197,7 @@ export async function explainByDisk(
   return (await isNearlyFull(folder)) ? serviceErrorFrom(error.cause, 'DISK_FULL') : error;
 }
 
-/**
- * Returns whether a conversion failed because of the colour profile, and can succeed without it.
- */
+/** Returns whether a conversion failed because of the colour profile, and may succeed without. */
 export function isProfileError({ cause }: Error): boolean {
   return cause instanceof CommandError && warningsIn(cause.stderr).hasProfileError;
 }
@@ -261,9 +257,7 @@ function trustedMessagesIn(stderr: string): string[] {
   return messages.length === lines.length ? messages : [];
 }
 
-/**
- * Errors of open(2) and read(2) if the path is missing, or is a link, a pipe, a socket or a folder.
- */
+/** Errors of open(2) and read(2) if the path is missing or a link, pipe, socket or folder. */
 const NO_FILE = ['ENOENT', 'ELOOP', 'ESPIPE', 'ENXIO', 'EISDIR'];
 
 /** Returns whether an error means that a tool has not written the expected file. */

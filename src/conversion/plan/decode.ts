@@ -110,9 +110,7 @@ function inTurn(reads: readonly string[][]): string[] {
   return reads.flatMap((read) => (isAlone(read) ? read : ['(', ...read, ')']));
 }
 
-/**
- * Divides premultiplied colours by alpha. The division turns alpha off, so it is activated again.
- */
+/** Divides premultiplied colours by alpha. This turns alpha off, so it is activated again. */
 const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
 
 /**

@@ -277,9 +277,7 @@ export function encoderArguments(job: ConversionJob): string[] {
   return [...args, ...copyrightArguments(job), job.isTranscoded ? INPUT_FILE : FILE_TO_ENCODE, job.output];
 }
 
-/**
- * Files with the copyright for the encoder of AVIF. Other formats get it after they are encoded.
- */
+/** Files with the copyright for the encoder of AVIF. Other formats get it after encoding. */
 export const COPYRIGHT_FILES = [
   ['exif', 'copyright.exif'],
   ['xmp', 'copyright.xmp'],

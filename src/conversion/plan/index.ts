@@ -134,9 +134,7 @@ function planDecodingTo(job: ConversionJob, type: InputType): Step {
   return { ...decoding, deflateLevel: 0, args: args.map((arg) => names[arg] ?? arg) };
 }
 
-/**
- * Plans to encode an image again. The commands of {@link plan} for another quality have stored it.
- */
+/** Plans to encode an image again. The commands of {@link plan} for another quality stored it. */
 export function planAgain(job: ConversionJob): Step {
   const tool = job.programs.at(-1) as ToolName;
   if (tool !== 'magick') return planSteps(tool, job)[0] as Step;
@@ -358,9 +356,7 @@ function labelPrinted(args: readonly string[], branches: readonly Branch[]): str
   return args.map((arg, at) => (args[at - 1] === '-print' ? label + arg : arg));
 }
 
-/**
- * Returns what the command printed about the result with a suffix, from everything that it printed.
- */
+/** Returns what the command printed about the result with a suffix, from all that it printed. */
 export function selectPrinted(stdout: string, suffix: string): string {
   return stdout.replace(LABELLED, (_, suffixes: string, text: string) =>
     suffixes.split(' ').includes(suffix) ? text : '',

@@ -75,9 +75,7 @@ const FIRST_QUALITY = 75;
 export const highestQuality = (job: ConversionJob): number =>
   isLikeSource(job) ? Math.min(AUTO_QUALITY.max, job.image.jpegQuality ?? 100) : AUTO_QUALITY.max;
 
-/**
- * Lowest quality of an image of which only strips are compared: words elsewhere can suffer more.
- */
+/** Lowest quality of an image compared only in strips: words elsewhere can suffer more. */
 const LOWEST_OF_STRIPS = 60;
 
 /** Returns the lowest quality of a search. */

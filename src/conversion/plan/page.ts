@@ -8,9 +8,7 @@ import type { PageOptions } from './types.ts';
 export const POINTS_PER_INCH = 72;
 const POINTS_PER_MILLIMETRE = POINTS_PER_INCH / 25.4;
 
-/**
- * Maximum width and height of a page in points that all viewers can open (ISO 32000-1, annex C.2).
- */
+/** Maximum sides of a page in points that all viewers can open (ISO 32000-1, annex C.2). */
 export const MAX_PAGE_POINTS = 14_400;
 
 /** Sides of paper in millimetres (ISO 216, and ANSI/ASME Y14.1 for `letter`). */

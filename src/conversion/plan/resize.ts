@@ -85,9 +85,7 @@ export function dropOpaqueAlpha(job: ConversionJob): string[] {
 export const explainOpaqueAlpha: Sentence = (job) =>
   dropOpaqueAlpha(job).length > 0 ? 'alpha is dropped if it is opaque' : undefined;
 
-/**
- * Resizes the image, unless it has the requested size already. Without `enlarge`, no side grows.
- */
+/** Resizes the image, unless it has the requested size. Without `enlarge`, no side grows. */
 export function resize(job: ConversionJob): string[] {
   return isResized(job) ? [...reduce(job), ...(orientsLast(job) ? orient(job) : [])] : [];
 }
@@ -177,9 +175,7 @@ function orientsLast(job: ConversionJob): boolean {
   return fitting.resized.width * fitting.resized.height < width * height;
 }
 
-/**
- * Returns the size as columns and rows of the decoded image, which may still have to be rotated.
- */
+/** Returns the size as columns and rows of the decoded image, which may still be rotated. */
 function asDecoded(job: ConversionJob, { width, height }: Size): Size {
   return turnSize({ width, height }, orientsLast(job) ? job.orientation : 1);
 }
@@ -240,9 +236,7 @@ export const explainAttention: Sentence = (job) =>
 export const explainCutting: Sentence = (job) =>
   cropToBox(job).length > 0 ? `cut to ${job.options.width} × ${job.options.height}` : undefined;
 
-/**
- * Returns the size of the picture after the box for `cover`, and before the borders of `contain`.
- */
+/** Returns the picture's size after the box for `cover`, before the borders of `contain`. */
 export const pictureSize = ({ resized, result }: Fitting): Size => ({
   width: Math.min(resized.width, result.width),
   height: Math.min(resized.height, result.height),

@@ -39,10 +39,7 @@ const BLOCK = 8;
 
 /** One side of an image that libjpeg decodes at a smaller size, in pixels. */
 interface ScaledSide {
-  /**
-   * Decoded pixels. The last one can extend beyond the image: a quarter of 2725 pixels is 682, for
-   * 2728 pixels.
-   */
+  /** Decoded pixels. The last can extend beyond the image: for 2725 pixels, a quarter is 682. */
   readonly decoded: number;
   /** Decoded pixels to use, which show nothing of what the file holds beyond the image. */
   readonly from: number;

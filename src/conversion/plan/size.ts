@@ -115,9 +115,7 @@ export function turnSizes({ image, turn, pages, keepsAllFrames }: Selection): Si
   return turnedSize({ ...image, ...image.aperture, orientation: keepsAllFrames ? 1 : orientation }, turn);
 }
 
-/**
- * Returns the size of an upright image after `rotate`, in a list; an empty list if it is not known.
- */
+/** Returns the size of an upright image after `rotate`, in a list; an empty one if unknown. */
 export function turnedSize({ width, height, orientation }: Stored, turn: Orientation): Size[] {
   if (!width || !height) return [];
   return [turnSize(turnSize({ width, height }, orientation), turn)];

@@ -68,9 +68,7 @@ export const FILE_TO_ENCODE = `encode${SUFFIX}.png`;
 /** Title of a PDF, and name of the only result of an image without its extension. */
 export const OUTPUT_STEM = 'image';
 
-/**
- * Returns whether an argument has a placeholder, as few have. A command can have 100 000 arguments.
- */
+/** Returns whether an argument has a placeholder. Few have, and there can be 100 000. */
 const hasPlaceholder = (arg: string): boolean => arg.includes('{');
 
 /** Replaces the placeholders in the name of a file, for the result with a suffix. */

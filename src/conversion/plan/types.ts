@@ -19,9 +19,7 @@ export type ConvertOptions = OptionValues & {
   readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
   /** Whether the smallest result of the accepted formats is wanted. */
   readonly smallest?: boolean;
-  /**
-   * Formats of which the smallest result is kept. The first one replaces `format` before planning.
-   */
+  /** Formats of which the smallest result is kept. The first replaces `format` before planning. */
   readonly candidates?: readonly OutputType[] | undefined;
   /**
    * Whether the result is a part of a combined file. Then a PDF can become a PDF of its drawn
@@ -91,9 +89,7 @@ export interface ToolContext {
   readonly scalesWebp?: boolean;
   /** Whether cwebp is installed. Default: false. */
   readonly encodesWebp?: boolean;
-  /**
-   * Whether img2webp is installed. Default: false. ImageMagick 6 always needs it for animations.
-   */
+  /** Whether img2webp is installed. Default: no. ImageMagick 6 always needs it for animations. */
   readonly assemblesWebp?: boolean;
   /** Whether pngquant is installed. Default: false. */
   readonly selectsColours?: boolean;
@@ -271,10 +267,7 @@ export interface ConversionJob {
   readonly isPassthrough: boolean;
   /** Whether a JPEG becomes a JPEG XL from which djxl restores the same bytes. */
   readonly isTranscoded: boolean;
-  /**
-   * Sizes of the image, or of the pages to convert, upright and after {@link turn}, as far as they
-   * are known.
-   */
+  /** Sizes of the image or of the pages to convert, upright and after {@link turn}, if known. */
   readonly turnedSizes: readonly Size[];
   /** Whether a PDF contains a JPEG as it is. */
   readonly isEmbedded: boolean;

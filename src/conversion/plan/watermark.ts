@@ -9,9 +9,7 @@ import { pictureSize } from './resize.ts';
 import { SUFFIX, words } from './step.ts';
 import type { ConversionJob, ConvertOptions, Sentence, WatermarkPlace } from './types.ts';
 
-/**
- * Distance from the edges, and between repetitions, as a share of the shorter side of the picture.
- */
+/** Distance from the edges, and between repetitions, as a share of the picture's shorter side. */
 const MARGIN = 0.03;
 const marginOf = ({ width, height }: Size): number => Math.round(Math.min(width, height) * MARGIN);
 

@@ -18,10 +18,7 @@ export interface QueueOptions {
   readonly queueLimit: number;
   /** Number of additional slots for clients without a running job. Default: 0. */
   readonly reservedSlots?: number;
-  /**
-   * Maximum number of jobs of each kind that are prepared at once, each in addition to reserved
-   * slots. Default: no limit.
-   */
+  /** Maximum number of jobs of a kind prepared at once, besides reserved slots. Default: any. */
   readonly maxPreparations?: Readonly<Partial<Record<PreparationKind, number>>>;
   /** Returns the current time in ms. Default: `performance.now`. */
   readonly now?: () => number;
@@ -202,9 +199,7 @@ export class ConversionQueue {
     };
   }
 
-  /**
-   * Returns whether no place is free for a new job of this client that needs a slot of this stage.
-   */
+  /** Returns whether no place is free for a new job of this client that needs such a slot. */
   #isFull(client: QueueClient, { slots, reserved, active }: Stage): boolean {
     // Waiting jobs fill idle slots at once.
     return (

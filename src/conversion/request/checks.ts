@@ -242,10 +242,7 @@ export function optionFields(outputs: readonly OutputType[]): Record<string, z.Z
   return Object.fromEntries(OPTION_NAMES.map((name) => [fieldName(name), check(name)]));
 }
 
-/**
- * Returns the parsed values of {@link optionFields} by the names of the options. Ignores other
- * fields.
- */
+/** Returns the values of {@link optionFields} by the names of the options. Ignores other fields. */
 export const toOptionValues = (checked: Readonly<Record<string, unknown>>): OptionValues =>
   Object.fromEntries(
     OPTION_NAMES.map((name) => {

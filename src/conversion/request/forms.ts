@@ -187,9 +187,7 @@ export const formSchemas = (outputs: readonly OutputType[], presets: Presets = N
 /** The text fields of `POST /convert` or `POST /batch`, parsed. */
 export interface FormOptions {
   readonly options: ConvertOptions;
-  /**
-   * Several results of each file, variants or pages, instead of the one that `options` describe.
-   */
+  /** Several results of each file, variants or pages, instead of that of `options`. */
   readonly variants: readonly Variant[];
   readonly onError: OnError;
   /** Whether the archive has a list of the results. Always with the field `variants`. */

@@ -11,10 +11,7 @@ import type { ConvertOptions } from '../plan/types.ts';
 export type Attempt<T> = {
   /** Name of the variant; empty for the only result of a file. */
   readonly name: string;
-  /**
-   * Two digits or letters that distinguish the files of this result from those of the others; empty
-   * for the only result.
-   */
+  /** Two digits or letters that tell this result's files from others; empty for the only one. */
   readonly suffix: string;
 } & ({ readonly value: T } | { readonly error: ServiceError });
 

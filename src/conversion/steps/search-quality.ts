@@ -91,9 +91,7 @@ function nextTrial(tried: readonly Tried[], lowest: number, highest: number): nu
   return Math.min(high, Math.max(low, Math.ceil(guess)));
 }
 
-/**
- * Returns the quality at which the difference is that aimed at, by the line through two results.
- */
+/** Returns the quality with the difference aimed at, by the line through two results. */
 function estimate(near: Tried, far: Tried | undefined): number {
   const measured = far
     ? Math.log(far.difference / near.difference) / (far.quality - near.quality)

@@ -24,9 +24,7 @@ export interface ServerOptions {
   readonly prepare: string;
   /** Whether the server enters namespaces of its own. */
   readonly namespaces: boolean;
-  /**
-   * Number of jobs that the server runs at once, unless it can open fewer files. Further jobs wait.
-   */
+  /** Number of jobs that run at once, unless the server can open fewer files. Others wait. */
   readonly concurrency: number;
 }
 

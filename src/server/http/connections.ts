@@ -16,10 +16,7 @@ import {
 } from './raw-error-response.ts';
 import { StartQueue } from './start-queue.ts';
 
-/**
- * Maximum number of requests of a connection without a response. A client that pipelines more is
- * disconnected.
- */
+/** Maximum unanswered requests of a connection. A client that pipelines more is disconnected. */
 const MAX_UNANSWERED = 4;
 
 /**
@@ -29,20 +26,14 @@ const MAX_UNANSWERED = 4;
  */
 const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
 
-/**
- * Statuses of requests for which nothing was done: an unknown path, over the rate limit, or a head
- * that is too long.
- */
+/** Statuses of requests for which nothing was done: unknown path, rate limit, head too long. */
 const REFUSED = [404, 429, 431];
 
 /** A request and its response. */
 interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /**
-   * Resolves when the response is closed. A promise, because Node.js warns about more than 10
-   * listeners.
-   */
+  /** Resolves when the response is closed. A promise: Node.js warns of more than 10 listeners. */
   readonly closed: Promise<void>;
   /** Starts the handlers; undefined if they have started. */
   start: (() => void) | undefined;
@@ -52,9 +43,7 @@ interface Connection {
   /** Client key of the address; undefined if many clients share the address. */
   readonly client: string | undefined;
   readonly slots: ConnectionSlots;
-  /**
-   * Requests without a complete response, in order. There is more than one if the client pipelines.
-   */
+  /** Requests without a complete response, in order. Pipelining makes more than one. */
   readonly exchanges: Exchange[];
   /** The last request that was received, which may have a response. */
   last: IncomingMessage | undefined;
@@ -236,10 +225,7 @@ function afterResponse(exchange: Exchange | undefined, then: () => void): void {
   else then();
 }
 
-/**
- * Announces the end of a connection in its last response, and not before: a client that pipelines
- * gets all responses.
- */
+/** Announces the end of a connection in its last response only: pipelined requests get theirs. */
 function closeAfterLast({ exchanges }: Connection): void {
   for (const [at, { res }] of exchanges.entries()) res.shouldKeepAlive = at < exchanges.length - 1;
 }

@@ -15,9 +15,7 @@ export const INVALID_PATH = `${API_PREFIX}/*`;
 /** Path for a target that has none. */
 const NO_PATH = '/*';
 
-/**
- * A target that is an absolute URL (RFC 9112, section 3.2.2): what precedes the path, and the rest.
- */
+/** A target that is an absolute URL (RFC 9112, 3.2.2): what precedes the path, and the rest. */
 const ABSOLUTE_FORM = /^(https?:\/\/[^/?]*)(.*)$/i;
 
 /**

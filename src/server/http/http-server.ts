@@ -21,15 +21,9 @@ const RESPONSE_GRACE_MS = 5_000;
 /** Interval between checks for connections whose request takes too long, in milliseconds. */
 const CONNECTIONS_CHECK_MS = 1_000;
 
-/**
- * Number of chunks of a body that may be small. Programs that write a form in small pieces send
- * fewer.
- */
+/** Number of chunks of a body that may be small. Forms written in small pieces have fewer. */
 const MAX_SMALL_CHUNKS = 2000;
-/**
- * Minimum mean size of the further chunks of a body, in bytes. Each takes up to 3 µs of processor
- * time.
- */
+/** Minimum mean size of a body's further chunks, in bytes. Each takes up to 3 µs of CPU time. */
 export const MIN_MEAN_CHUNK_BYTES = 32;
 /**
  * Number of chunks of a body that are read in one turn of the event loop: about 3 ms. Without it,
@@ -40,10 +34,7 @@ const CHUNKS_PER_TURN = 1000;
 /** An HTTP server whose connections are tracked. */
 export type HttpServer = ReturnType<typeof createHttpServer>;
 
-/**
- * Creates an HTTP server for the app, with limits on connections and timeouts for slow clients. It
- * does not listen yet.
- */
+/** Creates a server for the app, with limits on connections and slow clients. Does not listen. */
 export function createHttpServer(
   { app, clients }: { readonly app: Express; readonly clients: Clients },
   { UPLOAD_TIMEOUT_MS: uploadTimeoutMs, IMAGINARY_PATH }: Config,

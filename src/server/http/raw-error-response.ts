@@ -50,20 +50,14 @@ export function fromParserError(error: ClientError | ServiceError): ServiceError
   return serviceError(PARSER_ERRORS[error.code ?? ''] ?? 'MALFORMED_REQUEST');
 }
 
-/**
- * Returns the unknown method of a well-formed request line, to be answered with 501 (RFC 9110,
- * section 9.1).
- */
+/** Returns the unknown method of a valid request line, to answer with 501 (RFC 9110, 9.1). */
 function unknownMethod({ rawPacket, bytesParsed = 0 }: ClientError): string | undefined {
   const packet = rawPacket?.toString('latin1') ?? '';
   const line = packet.slice(packet.lastIndexOf('\n', bytesParsed - 1) + 1);
   return /^([\w!#$%&'*+.^`|~-]{1,32}) \S+ HTTP\/1\.\d\r?\n/.exec(line)?.[1];
 }
 
-/**
- * Writes an error response to a connection, without the headers of the API, and closes the
- * connection.
- */
+/** Writes an error response without the API's headers, and closes the connection. */
 export function sendRawError(socket: Socket, error: ServiceError): void {
   if (!socket.writable) return void socket.destroySoon();
   const { status } = error;
@@ -79,10 +73,7 @@ export function sendRawError(socket: Socket, error: ServiceError): void {
   closeGently(socket);
 }
 
-/**
- * Closes a connection after its last response. A client that is still sending reads the response
- * afterwards.
- */
+/** Closes a connection after its last response, which a client that is still sending reads then. */
 export function closeGently(socket: Socket): void {
   socket.end();
   socket.resume(); // discards the rest of the request

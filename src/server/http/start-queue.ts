@@ -33,10 +33,7 @@ export class StartQueue {
     this.#now = now;
   }
 
-  /**
-   * Calls `start`: at once if no request waits and the turn is not over, or after those of other
-   * clients.
-   */
+  /** Calls `start`: at once if none waits and the turn is not over, or after other clients'. */
   add(client: string, start: Start): void {
     const paced = this.#paced.get(client);
     if (paced) paced.starts.add(start);

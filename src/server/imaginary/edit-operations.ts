@@ -32,10 +32,7 @@ type Rectangle = readonly [left: number, top: number, width: number, height: num
 
 type Box = (width: number | undefined, height: number | undefined, params: Params) => Fields;
 
-/**
- * Creates an operation that sets the size. `needs` is the number of sides that it requires. Without
- * any, the size stays.
- */
+/** Creates an operation that sets the size. It requires `needs` sides. Without any, it stays. */
 const sizing =
   (needs: 0 | 1 | 2, box: Box) =>
   (plan: Plan, params: Params): Plan => {

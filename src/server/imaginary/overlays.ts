@@ -70,10 +70,7 @@ export function imageWatermark(params: Params): RequestedWatermark {
   };
 }
 
-/**
- * Returns the field of the opacity. As in bimg, 0 stands for the default, and everything above 1
- * for 1.
- */
+/** Returns the field of the opacity. As in bimg, 0 stands for the default, more than 1 for 1. */
 function opacityOf(params: Params, byDefault: number): Fields {
   const share = Number(params.opacity ?? 0);
   if (!(share >= 0)) throw invalid('opacity', textOf(params, 'opacity'), 'a number from 0 to 1');

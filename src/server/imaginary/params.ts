@@ -14,10 +14,7 @@ export type Fields = Readonly<Record<string, string | number | undefined>>;
 /** Returns a parameter for a message. */
 export const textOf = (params: Params, name: string): string => String(params[name] ?? '');
 
-/**
- * Returns a parameter as a whole number, rounded as imaginary does; undefined if it is absent,
- * empty or 0.
- */
+/** Returns a parameter as an integer, rounded as imaginary does, unless absent, empty or 0. */
 export function integer(params: Params, name: string): number | undefined {
   const value = params[name] ?? '';
   if (value === '') return undefined;
@@ -28,10 +25,7 @@ export function integer(params: Params, name: string): number | undefined {
 
 export const isTrue = (params: Params, name: string): boolean => /^(?:1|t|true)$/i.test(String(params[name]));
 
-/**
- * Converts a colour such as `255,200,150`. Any other text stays, and gets the error of
- * `background`.
- */
+/** Converts a colour such as `255,200,150`. Other text stays for the error of `background`. */
 export function toHex(colour: string): string {
   const parts = colour.split(',').map((part) => Number(part.trim()));
   if (parts.length !== 3 || !parts.every((part) => part >= 0 && part <= 255)) return colour;

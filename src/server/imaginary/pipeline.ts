@@ -19,10 +19,7 @@ import { type Fields, integer, invalid, type Params } from './params.ts';
 /** One conversion of a pipeline. */
 export interface Pass {
   readonly fields: readonly TextField[];
-  /**
-   * Whether the next pass converts the same picture if this one fails. The last pass is not
-   * optional.
-   */
+  /** Whether the next pass converts the same picture if this one fails. The last is required. */
   readonly isOptional: boolean;
   /** What is put on the picture. */
   readonly watermark: RequestedWatermark | undefined;
@@ -85,10 +82,7 @@ export function toPasses(operations: readonly OperationCall[]): Pass[] {
   return [...passes, { fields, isOptional: false, watermark: plan.watermark }];
 }
 
-/**
- * Applies an operation to a picture without other operations; undefined if it fails and its failure
- * is ignored.
- */
+/** Applies one operation to a picture; undefined if it fails and its failure is ignored. */
 function applyAlone(call: OperationCall): Plan | undefined {
   try {
     return apply(UNCHANGED, call);

@@ -33,10 +33,7 @@ import { OPERATION_NAMES, type OperationCall } from './edit-operations.ts';
 import { toWatermarkFile } from './overlays.ts';
 import { parsePipeline, toPasses } from './pipeline.ts';
 
-/**
- * The version of imaginary whose requests this service understands. Callers check that there is
- * one.
- */
+/** The version of imaginary whose requests are understood. Callers check that there is one. */
 const IMAGINARY_VERSION = '1.2.4';
 
 interface Deps extends Pick<ConversionEngine, 'capabilities' | 'convert' | 'identify' | 'workspaces'> {
@@ -120,10 +117,7 @@ const paramsOf = (req: Request): Query => Object.fromEntries(queryOf(req));
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');
 
-/**
- * Creates middleware that exempts requests with the right key from the rate limit, and marks those
- * with a wrong one.
- */
+/** Creates middleware: the right key exempts from the rate limit, and a wrong one is marked. */
 function checkKey(key: string | undefined): RequestHandler {
   return (req, _res, next) => {
     if (key === undefined) return next();
@@ -169,9 +163,7 @@ function infoRoute(deps: Deps): RequestHandler {
 /** Parameters with another name than the field of the API. */
 const PARAMETERS: Readonly<Record<string, string>> = { output_format: 'type', blur: 'sigma' };
 
-/**
- * Formats of results without a type, for inputs that are no output format here. bimg writes JPEG.
- */
+/** Formats of results without a type, for inputs that are no output here. bimg writes JPEG. */
 const SIMILAR: Readonly<Partial<Record<InputType, OutputType>>> = { svg: 'png', ico: 'png', cur: 'png' };
 
 /** Returns a function that creates the handler for the operations that `read` finds in a query. */

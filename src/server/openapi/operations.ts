@@ -157,10 +157,7 @@ export const OPERATIONS = Object.entries(ENDPOINTS).map(
   ([operationId, endpoint]) => ({ ...endpoint, operationId }) as Endpoint,
 );
 
-/**
- * Returns the methods of an endpoint, without OPTIONS. `curl --upload-file` sends an image as the
- * body with PUT.
- */
+/** Returns an endpoint's methods except OPTIONS. `curl --upload-file` sends an image with PUT. */
 export function methodsOf({ method, form }: Operation): readonly Method[] {
   if (method === 'OPTIONS') return [];
   return form === 'convert' || form === 'identify' ? [method, 'PUT'] : [method];

@@ -133,10 +133,7 @@ export function formatsBody({
   };
 }
 
-/**
- * OpenAPI 3.1 marks binary data by its media type, OpenAPI 3.0 by `format`, which many tools still
- * require.
- */
+/** OpenAPI 3.1 marks binary data by its media type, 3.0 by `format`, which many tools need. */
 export const BINARY = {
   type: 'string',
   format: 'binary',
@@ -154,19 +151,13 @@ function toSchema(check: z.ZodType): Json {
   return schema;
 }
 
-/**
- * Returns the schema of a form with these file parts. Unlike the schema of an object, it allows
- * unknown fields.
- */
+/** Returns the schema of a form with these files. Unlike an object's, it allows unknown fields. */
 function formSchema(fields: z.ZodObject, required: readonly string[] | undefined, parts: Json): Json {
   const properties = { ...parts, [WATERMARK_FIELD]: WATERMARK, ...fieldSchemas(fields) };
   return { type: 'object', required, properties };
 }
 
-/**
- * Returns the schemas of fields, with defaults in prose: generators make a field with a default
- * required.
- */
+/** Returns the schemas of fields, with defaults in prose: generators would require the field. */
 function fieldSchemas(fields: z.ZodObject): Readonly<Record<string, Json>> {
   const { properties = {} } = z.toJSONSchema(fields);
   return Object.fromEntries(

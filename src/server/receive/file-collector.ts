@@ -30,10 +30,7 @@ export interface UploadOptions {
   readonly isBatch: boolean;
   /** Whether the body can be an image instead of a form. */
   readonly acceptsImage: boolean;
-  /**
-   * Required name of file parts. In a batch, an index in brackets may follow, as PHP and axios send
-   * it.
-   */
+  /** Name of file parts. In a batch, an index in brackets may follow, as from PHP and axios. */
   readonly fileField: string;
   /** Another name of the file part, for a request with a single file. */
   readonly singleField?: string;
@@ -149,10 +146,7 @@ export class FileCollector {
     await this.#workspace.discard(folder);
   }
 
-  /**
-   * Returns the types to detect. Those that are not allowed here get an error of their own by
-   * {@link #maxBytesOf}.
-   */
+  /** Returns the types to detect. {@link #maxBytesOf} throws for those that are refused here. */
   #typesIn(isBatch: boolean, archive: string | undefined): readonly FileType[] {
     const { accepts, isBatch: isBatchRequest } = this.#rules;
     if (archive !== undefined) return [...accepts, 'zip', 'archive'];

@@ -264,10 +264,7 @@ class BodyReceiver {
 
 const TEXT_EXPECTED = `at most ${MAX_FIELD_BYTES} bytes. Send the rest in another field of that name`;
 
-/**
- * Returns the maximum size of the request's files, in bytes: its `Content-Length`, or the limit if
- * that is less.
- */
+/** Returns the maximum bytes of the request's files: `Content-Length`, or the limit if less. */
 function expectedBytes(req: IncomingMessage, rules: UploadOptions): number {
   const { maxFiles, config, acceptsWatermark } = rules;
   const limit = maxFiles * config.MAX_FILE_BYTES + (acceptsWatermark ? MAX_WATERMARK.bytes : 0);
@@ -298,9 +295,7 @@ interface ImageBody {
   /** The file name; undefined if the request has none. */
   readonly name: string | undefined;
   readonly options: readonly TextField[];
-  /**
-   * Whether the media type is that of an image or of any file. By default, curl declares a form.
-   */
+  /** Whether the media type is that of an image or any file. By default, curl declares a form. */
   readonly isDeclared: boolean;
 }
 

@@ -84,10 +84,7 @@ export function errorBody(error: ServiceError): { readonly error: PublicError } 
   return { error: toPublicError(error) };
 }
 
-/**
- * Returns the body of an error response as problem details (RFC 9457, section 3.1). The status
- * names the type.
- */
+/** Returns an error response as problem details (RFC 9457, 3.1). The status names the type. */
 function problemBody(error: ServiceError): Readonly<Record<string, unknown>> {
   const { code: status, message: detail, ...others } = toPublicError(error);
   return { type: 'about:blank', title: STATUS_CODES[status], status, detail, ...others };
@@ -100,10 +97,7 @@ export const describeError: DescribeError = (error, req, res) => {
   return [PROBLEM_TYPE, problemBody(error)];
 };
 
-/**
- * Converts errors about the disk or file descriptors to service errors. Unknown errors are
- * undefined.
- */
+/** Converts errors about disk or descriptors to service errors; others to undefined. */
 function fromSystemError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   if (isDiskFull(error)) return serviceErrorFrom(error, 'DISK_FULL');

@@ -18,9 +18,7 @@ import { setLogFields } from '../middleware.ts';
 
 /** Maximum size of a result that is sent from memory, in bytes. Others are sent in chunks. */
 const INLINE_MAX_BYTES = 1024 ** 2;
-/**
- * Maximum size of all results and entries of archives that are being sent from memory, in bytes.
- */
+/** Maximum bytes of all results and entries of archives that are being sent from memory. */
 const INLINE_TOTAL_BYTES = 32 * 1024 ** 2;
 /** Bytes of all results that are being sent from memory. */
 let inlineBytes = 0;
@@ -114,10 +112,7 @@ export function setConversionKey(res: Response, key: string, format: OutputType)
   res.setHeader('ETag', `${format === 'pdf' ? 'W/' : ''}"${key}"`);
 }
 
-/**
- * Returns whether `If-None-Match` lists a key (RFC 9110, 13.1.2), which it compares without regard
- * to `W/`.
- */
+/** Returns whether `If-None-Match` lists a key (RFC 9110, 13.1.2), regardless of `W/`. */
 export function listsKey(ifNoneMatch: string | undefined, key: string): boolean {
   return ifNoneMatch?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === `"${key}"`) ?? false;
 }
@@ -138,10 +133,7 @@ const MAX_FILE_INDEXES = 100;
 /** What headers state of a result. */
 type Described = Pick<ConversionResult, 'notes' | 'quality' | 'removed' | 'kept'>;
 
-/**
- * Sets the headers with the notes, the metadata, the quality and the size in pixels of a result. A
- * PDF has no size.
- */
+/** Sets the headers with a result's notes, metadata and quality, and its pixels unless a PDF. */
 export function setResultHeaders(
   res: Response,
   { notes, removed, kept, quality, width, height }: Described & Pick<ConversionResult, 'width' | 'height'>,
@@ -219,10 +211,7 @@ export function toSendError(cause: unknown): unknown {
   return DISCONNECT_CODES.includes(code) ? new ClientDisconnectedError({ cause }) : cause;
 }
 
-/**
- * Returns what the disk space needs to know of a response whose files occupy it until they have
- * been sent.
- */
+/** Returns what disk space needs to know of a response that occupies it until it is sent. */
 export function pendingResponse(res: ServerResponse): PendingResponse {
   const { socket } = res;
   const started = performance.now();

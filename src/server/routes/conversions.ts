@@ -237,10 +237,7 @@ function withNotes(outcome: ConversionOutcome, notes: readonly Note[]): Conversi
   return { ...outcome, converted: { ...converted, notes: [...converted.notes, ...notes] } };
 }
 
-/**
- * Returns the times in the queue and of the preparation of the file that waited least, in
- * milliseconds.
- */
+/** Returns the times in the queue and of preparation of the file that waited least, in ms. */
 function firstWait(
   results: readonly (ConversionResult | undefined)[],
 ): Pick<ConversionResult, 'queuedMs' | 'preparedMs'> {

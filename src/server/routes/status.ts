@@ -36,10 +36,7 @@ export function openApiRoute(document: Readonly<Record<string, unknown>>, origin
   };
 }
 
-/**
- * Returns the address by which the client reaches this server, or undefined if the request does not
- * state it.
- */
+/** Returns the address by which the client reaches this server, if the request states it. */
 function originOf({ protocol, host }: Request): string | undefined {
   const origin = `${protocol}://${host}`;
   return host && /^https?:\/\/[\w.:[\]-]+$/.test(origin) ? origin : undefined;

@@ -18,9 +18,7 @@ const SERVED_EXTENSIONS = /\.(?:html|js|css|svg|png|webmanifest)$/;
 
 interface Page {
   readonly path: string;
-  /**
-   * Directives of its Content-Security-Policy in addition to scripts and styles from this server.
-   */
+  /** Directives of its Content-Security-Policy besides scripts and styles of this server. */
   readonly allows: readonly string[];
 }
 

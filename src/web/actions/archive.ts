@@ -14,9 +14,7 @@ interface Entry {
   readonly lastModified: number;
 }
 
-/**
- * The part of the File System API that TypeScript does not declare, because only Chromium has it.
- */
+/** The part of the File System API that only Chromium has, and TypeScript does not declare. */
 interface SavePicker {
   showSaveFilePicker?(options: { suggestedName: string }): Promise<FileSystemFileHandle>;
 }
@@ -58,10 +56,7 @@ export async function pack(): Promise<void> {
   }
 }
 
-/**
- * Lists the results. Two results never have paths that are equal on a file system that ignores
- * case.
- */
+/** Lists the results. No two have paths that are equal if a file system ignores case. */
 function toEntries(): Entry[] {
   const uniqueName = createUniqueNamer();
   return done.value.map(({ file, path, result }) => {

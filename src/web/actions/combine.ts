@@ -44,10 +44,7 @@ interface Prepared {
   readonly images: number;
 }
 
-/**
- * Makes one file of all files of the list, in their order. If a file fails, its row and the bar
- * have the error.
- */
+/** Makes one file of all files, in their order. A failed one has the error, and so has the bar. */
 export async function combine(): Promise<void> {
   if (isCombining.peek()) return;
   const { key, parts, query } = plan.peek();
@@ -164,10 +161,7 @@ function send(
   }, signal);
 }
 
-/**
- * Notes of a response, each with the positions of the files that it concerns, unless these are more
- * than 100.
- */
+/** Notes of a response, each with the positions of its files, unless these are more than 100. */
 const NOTE = /(?<=^|, )([a-z-]+)(?:;files="([\d ]+)")?/g;
 
 async function toCombination(answer: ClientResult, files: readonly Prepared[]): Promise<Combination> {

@@ -126,10 +126,7 @@ export async function toResult(answer: ClientResult, fileName: string, isShown =
   return { blob, url: URL.createObjectURL(blob), name, label, notes, removed, kept, quality, preview };
 }
 
-/**
- * Returns the message of a failed request. Browsers report a file that they cannot read as a lost
- * connection.
- */
+/** Returns the message of a failed request. An unreadable file looks like a lost connection. */
 export async function describeFailure(error: unknown, file: File): Promise<Failure> {
   if (error instanceof ImagemillError) {
     const neededChanges = error.reason && NEEDED_CHANGES[error.reason];

@@ -23,10 +23,7 @@ export const command = computed(() => {
   return curl(output, 'convert', first ? queryOf(first) : queryFor(panel), [first?.path ?? name]);
 });
 
-/**
- * Formats one command per archive: for the files with equal options, as many as `POST /batch`
- * accepts.
- */
+/** Formats one command per archive: for files of equal options, as many as `POST /batch` takes. */
 function batchCommands(): string {
   const size = formats.value?.limits.max_batch_files ?? items.value.length;
   const archives = [...Map.groupBy(items.value, queryOf)].flatMap(([query, group]) =>
@@ -44,9 +41,7 @@ function batchCommands(): string {
     .join('\n');
 }
 
-/**
- * Formats one command for each file that is converted singly before, and one that makes one file.
- */
+/** Formats a command for each file that is converted singly before, and one for the one file. */
 function combineCommands(): string {
   const { parts, query } = plan.value;
   const paths = parts.map(({ item: { path }, query: own }, at) =>

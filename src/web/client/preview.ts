@@ -15,26 +15,17 @@ const THUMBNAIL_PX = 128;
 
 let last: Promise<unknown> = Promise.resolve();
 
-/**
- * Preview of an image: undefined until it is created, null if the browser cannot decode the image
- * or it was revoked.
- */
+/** Preview of an image: undefined until created, null if it cannot be decoded or was revoked. */
 export type PreviewSignal = Signal<Preview | null | undefined>;
 
-/**
- * Creates a preview and stores it in `preview`, unless {@link revokePreview} was called in the
- * meantime.
- */
+/** Creates a preview and stores it in `preview`, unless {@link revokePreview} ran meanwhile. */
 export async function loadPreview(preview: PreviewSignal, file: Blob): Promise<void> {
   const created = await createPreview(file);
   if (preview.peek() === undefined) preview.value = created;
   else revoke(created);
 }
 
-/**
- * Creates a preview, or returns null. Runs one at a time, since decoding a large image takes 200
- * MB.
- */
+/** Creates a preview, or returns null. One at a time, since decoding can take 200 MB. */
 function createPreview(file: Blob): Promise<Preview | null> {
   const preview = last.then(() => decodePreview(file)).catch(() => readTiffSize(file).catch(() => null));
   last = preview;

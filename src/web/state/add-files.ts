@@ -39,9 +39,7 @@ export function listenForFiles(): void {
   });
 }
 
-/**
- * A file to add; without `file` if it cannot be read, for example because it was deleted meanwhile.
- */
+/** A file to add; without `file` if it cannot be read, as it was deleted meanwhile. */
 type FoundFile = Pick<AddedFile, 'path'> & Partial<AddedFile>;
 
 const compareNames = naturalOrder();

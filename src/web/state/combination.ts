@@ -93,10 +93,7 @@ function cancelItems(): void {
 
 /** Name of the one file without a name. */
 export const DEFAULT_NAME = 'combined';
-/**
- * Returns the file name for saving the one file, with the extension of the format, or that of a
- * result.
- */
+/** Returns the name under which the one file is saved, with its format's extension. */
 export function nameOfCombined(result?: Result): string {
   const extension = `.${result ? extensionOf(result.name) : options.value.format}`;
   const typed = options.value.name.trim() || DEFAULT_NAME;
@@ -175,10 +172,7 @@ const editsOf = (item: Item, isAnimation: boolean): string =>
     (name) => ![...ENCODING, ...PAGE].includes(name) && !(isAnimation && name === 'frames'),
   ).toString();
 
-/**
- * Returns the query of a picture that is converted singly before, with as little loss as its type
- * permits.
- */
+/** Returns the query of a picture that is converted singly before, with minimal loss. */
 function singleQuery({ file }: Item, edits: URLSearchParams, isLossless: boolean): string {
   const type = inputTypeOf(file);
   const { opaque = false, pages = false } = type ? INPUTS[type] : {};

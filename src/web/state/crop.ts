@@ -14,10 +14,7 @@ export interface Area extends Size {
 /** Returns the number nearest to a value that is in a range. */
 export const clamp = (value: number, min: number, max: number): number => Math.min(Math.max(value, min), max);
 
-/**
- * Returns the area that `crop` names, as far as it is inside of the picture; all of it for an empty
- * text.
- */
+/** Returns the area that `crop` names inside of the picture; all of it for an empty text. */
 export function parseCrop(text: string, size: Size): Area {
   if (!AREA_TEXT.test(text)) return { left: 0, top: 0, width: size.width, height: size.height };
   const { x: left, y: top, width: wide, height: high } = roundArea(parseArea(text, size), size);

@@ -12,10 +12,7 @@ import { isSet, options, SMALLEST, setOptions } from './options.ts';
 /** Formats and limits of this server; undefined until loaded. */
 export const formats = signal<Formats | undefined>(undefined);
 
-/**
- * The `accept` attribute of file pickers: the server's types, and all others that the system
- * considers images.
- */
+/** The `accept` attribute of file pickers: the server's types and all of the system's images. */
 export const accepted = computed(() =>
   [
     'image/*',

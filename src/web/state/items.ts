@@ -36,10 +36,7 @@ export interface Failure {
   readonly neededChanges?: readonly string[] | undefined;
 }
 
-/**
- * State of a file. `query` holds the options of its conversion; it is absent if the file was not
- * sent.
- */
+/** State of a file. `query` has its conversion's options, and is absent if it was not sent. */
 export type State =
   | { readonly at: 'ready' }
   | { readonly at: 'waiting' | 'converting'; readonly cancel: () => void }
@@ -57,9 +54,7 @@ export interface Result {
   /** Name of its format. */
   readonly label: string;
   readonly notes: readonly Note[];
-  /**
-   * Kinds of what the metadata of the file gives away, and the result does not have, or still has.
-   */
+  /** Kinds of what the file's metadata gives away, and the result does not have, or still has. */
   readonly removed: readonly RevealedKind[];
   readonly kept: readonly RevealedKind[];
   /** The quality that the server chose, if it did. */
@@ -150,9 +145,7 @@ export function remove(removed: readonly Item[]): void {
   announcement.value = `${message}.`;
 }
 
-/**
- * Moves an item to a position of the list, from 0. A removal before it cannot be undone any more.
- */
+/** Moves an item to a position of the list, from 0. Ends the undo of an earlier removal. */
 export function moveItem(item: Item, to: number): void {
   forgetRemoval();
   items.value = items.value.filter((other) => other !== item).toSpliced(to, 0, item);
@@ -175,10 +168,7 @@ function describeItems(all: readonly Item[]): string {
   return count === all.length ? results : `${files} with ${results}`;
 }
 
-/**
- * Restores the items of the last removal with their results. Their cancelled requests are not
- * repeated.
- */
+/** Restores the items of the last removal with results. Cancelled requests are not repeated. */
 export function undoRemoval(): void {
   if (!removal.value) return;
   const { removed, before } = removal.value;
@@ -215,10 +205,7 @@ export function forgetResult(state: State): void {
   revokePreview(state.result.preview);
 }
 
-/**
- * The options of the items without own ones, as a query string. It is asked for each item after
- * each change.
- */
+/** The options of items without own ones, as a query. Each item asks for it after a change. */
 const panelQuery = computed(() => queryFor(panel));
 
 /**
@@ -234,10 +221,7 @@ export function queryOf({ file, own }: Item): string {
   return fields.toString();
 }
 
-/**
- * Moves the own options of an item to the panel. No other item keeps its own value of these
- * options.
- */
+/** Moves an item's own options to the panel. No other item keeps own values of these. */
 export function applyToAll({ own }: Item): void {
   const changed = own.value;
   setOptions(changed);
@@ -255,18 +239,13 @@ export function resetOptions({ file, own }: Item): void {
 export const knownSize = ({ preview: { value } }: Item): Size | undefined =>
   value?.width ? value : undefined;
 
-/**
- * Returns the state of an item. A file that the server would reject has failed before it is sent.
- */
+/** Returns the state of an item. One that the server would reject fails before it is sent. */
 export function stateOf({ file, preview, state: { value } }: Item): State {
   const message = value.at === 'ready' ? findRejection(file, preview.value) : undefined;
   return message === undefined ? value : { at: 'failed', message, canRetry: false };
 }
 
-/**
- * Returns whether an item was converted with other options than the current ones, or has failed and
- * these may help.
- */
+/** Returns whether an item was converted with other options, or has failed and these may help. */
 export function isStale(item: Item): boolean {
   const state = stateOf(item);
   if (!('query' in state)) return false;

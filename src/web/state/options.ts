@@ -29,10 +29,7 @@ import { watermarkKey } from './watermark.ts';
 type Rows = typeof OPTIONS;
 /** Name of an option that the page offers. */
 export type PageOption = { [N in OptionName]: Rows[N] extends { control: object } ? N : never }[OptionName];
-/**
- * An option of the page: numbers, pages and colours are texts as typed, and empty for the default
- * of the API.
- */
+/** A page's option: numbers, pages and colours as typed, empty for the API's default. */
 type PageValue<N extends OptionName> = Rows[N]['type']['kind'] extends 'flag'
   ? boolean
   : Rows[N]['type'] extends { numbered: true }
@@ -157,9 +154,7 @@ const STORAGE_KEY = 'imagemill.choices';
 
 /** The options without a preset, or the preset. */
 const base = signal<Options>(DEFAULTS);
-/**
- * Options that the person has changed since the preset was chosen. They take precedence over it.
- */
+/** Options that the person has changed since choosing the preset. They take precedence. */
 const overrides = signal<Partial<Options>>({});
 /** The current options. With a preset, those that {@link isSet} denies have a meaningless value. */
 export const options = computed<Options>(() => {
@@ -207,10 +202,7 @@ function storeOptions(): void {
   store(STORAGE_KEY, query);
 }
 
-/**
- * Returns whether the value of an option applies, rather than that of the preset, which only the
- * server knows.
- */
+/** Returns whether an option's value applies, not the preset's, which only the server knows. */
 export const isSet = (name: keyof Options): boolean =>
   base.value.preset === '' || name === 'preset' || name in overrides.value;
 
@@ -268,10 +260,7 @@ export const isExact = (all: Options): boolean => hasBox(all) && all.fit !== DEF
 export const hasPosition = (all: Options): boolean =>
   hasBox(all) && (POSITIONED.includes(all.fit) || !isSet('fit'));
 
-/**
- * Returns whether results are lossless because of the option: quality and maximum size have no
- * effect then.
- */
+/** Returns whether the option makes results lossless: quality and maximum size do nothing. */
 export const isLossless = ({ format, lossless }: Options): boolean => lossless && FORMATS[format].lossless;
 
 /** Name of the result format. */
@@ -334,10 +323,7 @@ function toFields(choices: Choices): URLSearchParams {
   );
 }
 
-/**
- * Parses a colour as the API does, `#rgb`, `#rrggbb` or a name of CSS. Returns #rrggbb; empty if it
- * is none of them.
- */
+/** Parses a colour like the API, `#rgb`, `#rrggbb` or a CSS name. Returns #rrggbb, or ''. */
 function parseColour(text: string): string {
   const colour = /^[\da-f]{3}(?:[\da-f]{3})?$/i.test(text) ? `#${text}` : text;
   const context = new OffscreenCanvas(1, 1).getContext('2d') as OffscreenCanvasRenderingContext2D;

@@ -14,9 +14,7 @@ effect(() => {
     grabbed.value = undefined;
 });
 
-/**
- * Returns the number of an item in the one file, from 1; 0 for one that does not become part of it.
- */
+/** Returns an item's number in the one file, from 1; 0 if it does not become part of it. */
 export const numberOf = (item: Item): number => combinable.value.indexOf(item) + 1;
 
 const describePosition = (item: Item): string =>

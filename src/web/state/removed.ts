@@ -27,9 +27,7 @@ function listKinds(kinds: readonly RevealedKind[]): string {
   return list.charAt(0).toUpperCase() + list.slice(1);
 }
 
-/**
- * The kinds that are removed from some results, or kept in them, and the number of these results.
- */
+/** Kinds that are removed from some results, or kept in them, and the number of these. */
 const summed = (part: 'removed' | 'kept') =>
   computed(() => {
     const lists = combines.value ? [] : done.value.map(({ result }) => result[part]);

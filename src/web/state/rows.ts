@@ -7,10 +7,7 @@ import { counts, done, type Item, items, stateOf } from './items.ts';
 /** Whether the group of the items that have failed was opened. */
 export const isGroupOpened = signal(false);
 
-/**
- * The items that have failed, as a group. It has none in the one file, where each item has its
- * place.
- */
+/** The failed items, as a group. It has none in the one file, where each has its place. */
 export const failures = computed(() =>
   combines.value ? [] : items.value.filter((item) => stateOf(item).at === 'failed'),
 );
@@ -31,10 +28,7 @@ export const menu = signal<{ readonly item: Item; readonly anchor: HTMLElement }
 /** The item whose metadata is listed. */
 export const revealing = signal<Item | undefined>(undefined);
 
-/**
- * The notes of all results, with the number of files that have each. What a result lacks comes
- * first.
- */
+/** The notes of all results, with how many files have each. What a result lacks comes first. */
 export const sharedNotes = computed(() => {
   const all = combines.value
     ? [...(combined.value?.fileNotes.values() ?? [])].flat()

@@ -79,10 +79,7 @@ function Totals() {
   );
 }
 
-/**
- * The sizes of the files and of their results, and while some are converted, the time until all
- * are.
- */
+/** The sizes of files and results, and while some are converted, the time until all are. */
 function Sums({ isDone }: { isDone: boolean }) {
   if (busy.value)
     return (

@@ -6,10 +6,7 @@ import { combinesPictures, FORMATS, formatLabel, options, setOption } from '../s
 import { Labelled } from './elements.tsx';
 import { NumberField, Select } from './fields.tsx';
 
-/**
- * The switch that makes one file of all files, and what belongs to it. Visible where it can be of
- * use.
- */
+/** The switch that makes one file of all, and what belongs to it. Shown where it is of use. */
 export function CombinationFields() {
   const { format, combine } = options.value;
   if (!canCombine.value || !(combine || format === 'pdf' || items.value.length > 1)) return null;

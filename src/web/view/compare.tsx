@@ -244,9 +244,7 @@ interface ComparedProps {
   readonly options: Options;
 }
 
-/**
- * Shows the original over the result, divided by a slider. The wheel, two fingers and keys zoom.
- */
+/** Shows the original over the result, divided by a slider. Wheel, two fingers and keys zoom. */
 function ComparedImages({ item, result, options }: ComparedProps) {
   const { file, preview } = item;
   const isReadable = Boolean(preview.value?.thumbnail);

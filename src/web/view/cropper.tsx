@@ -174,10 +174,7 @@ interface GripProps {
 
 /** What a pointer drags and arrow keys move: the frame, or a handle of it. */
 function Grip({ class: name, label, style = {}, draft, whole, move, change }: GripProps) {
-  /**
-   * What a pointer that is down moves, from where, and the pixels of the picture per pixel of the
-   * page.
-   */
+  /** What a pointer that is down moves, from where, and picture pixels per page pixel. */
   const drag = useRef<{ x: number; y: number; scale: number; move: Move } | undefined>(undefined);
   return (
     <button

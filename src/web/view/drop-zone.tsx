@@ -6,15 +6,10 @@ import { items, removal, undoRemoval } from '../state/items.ts';
 import { Icon, Millstone } from './elements.tsx';
 import { ignoreDoubleClick, useFocusFallback } from './events.ts';
 
-/**
- * Whether the page is used by touch: nothing can be dropped, and there is no picker for folders.
- */
+/** Whether the page is used by touch: nothing can be dropped, and no picker has folders. */
 const IS_TOUCH = matchMedia('(pointer: coarse)').matches;
 
-/**
- * Shows where to drop files, which works anywhere on the page, and has pickers for files and
- * folders.
- */
+/** Shows where to drop files, which works on the whole page, and pickers for files and folders. */
 export function DropZone() {
   const isEmpty = items.value.length === 0;
   const section = useFocusFallback<HTMLElement>();

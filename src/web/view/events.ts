@@ -20,10 +20,7 @@ export function useFocusFallback<T extends HTMLElement>(): RefObject<T | null> {
   return element;
 }
 
-/**
- * Wraps a click handler to ignore the second click of a double click, since the button may have
- * changed its action.
- */
+/** Wraps a click handler to ignore the second of a double click: the button may have changed. */
 export const ignoreDoubleClick =
   (handler: () => void) =>
   ({ detail }: { readonly detail: number }): void => {

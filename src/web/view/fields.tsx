@@ -17,9 +17,7 @@ import { Button, Entries, Labelled } from './elements.tsx';
 /** The options that the fields show and change: those of the panel, or of one file. */
 export const FieldChoices = createContext(panel);
 
-/**
- * The quality, if the format has one: that which the server chooses for each picture, or a number.
- */
+/** The quality, if the format has one: a number, or what the server chooses for each picture. */
 export function QualityField() {
   const { all, isSet, set } = useContext(FieldChoices);
   const { quality, format } = all();
@@ -74,15 +72,11 @@ interface SelectProps<K extends OptionOf<string>> {
   name: K;
   /** By default, that of the option. */
   label?: string;
-  /**
-   * Label of the first choice, an empty value. By default, there is one if a preset has the value.
-   */
+  /** Label of the first choice, an empty value. By default, one exists if a preset has it. */
   none?: string | undefined;
   /** Labels by value, in the order of the list. By default, those of the option. */
   labels?: Readonly<Record<string, string>>;
-  /**
-   * What an empty value means, which is stored instead of this one, except to override a preset.
-   */
+  /** What an empty value means: it is stored instead of this, except to override a preset. */
   fallback?: Options[K];
   disabled?: boolean;
   /** Why it is disabled. */

@@ -159,10 +159,7 @@ function RemoveButton({ item }: { item: Item }) {
   );
 }
 
-/**
- * Removes a row. The focus moves to the same element of the next or previous row, or to the file
- * picker if there is none.
- */
+/** Removes a row. The focus moves to the same element of a neighbour, or to the file picker. */
 export function removeRow(control: Element, item: Item): void {
   const row = control.closest('.file');
   const neighbour = row?.nextElementSibling ?? row?.previousElementSibling;
@@ -242,10 +239,7 @@ const Action = ({ label, icon, of, onClick }: ActionProps) => (
   </Button>
 );
 
-/**
- * Buttons that rotate and flip one picture. `tabIndex` is -1 in the list, where arrow keys reach
- * them.
- */
+/** Buttons that rotate and flip a picture. `tabIndex` is -1 in the list, which has arrow keys. */
 export const TurnButtons = ({ item, tabIndex = 0 }: { item: Item; tabIndex?: number }) =>
   Object.entries(TURNS).map(([by, label]) => (
     <Button

@@ -86,10 +86,7 @@ function handleKey(event: KeyboardEvent & { currentTarget: HTMLElement }): void 
 const stopsOf = (row: Element): Element[] =>
   [row, ...row.querySelectorAll('select, button, a')].filter((element) => element.checkVisibility());
 
-/**
- * Row of a file, with its preview, state and actions. Its controls are reached with arrow keys, see
- * {@link FileList}.
- */
+/** Row of a file: preview, state, actions. Arrow keys reach its controls, see {@link FileList}. */
 function FileRow({ item }: { item: Item }) {
   const { file, path, preview } = item;
   const row = useFocusFallback<HTMLDivElement>();

@@ -19,10 +19,7 @@ interface MarkOfRow {
 export const LOSS = { look: 'loss', icon: 'warning' } as const;
 export const NOTE = { look: 'note', icon: 'note' } as const;
 
-/**
- * Returns what to know about a file beside its result: notes, and options. Its format is shown
- * elsewhere.
- */
+/** Returns what to know about a file besides its result and format: notes and options. */
 export function marksOf(item: Item): readonly MarkOfRow[] {
   const state = stateOf(item);
   const result = state.at === 'done' ? state.result : undefined;

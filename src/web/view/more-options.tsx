@@ -108,9 +108,7 @@ export function MoreOptions() {
   );
 }
 
-/**
- * A group of options, which has the name of its first one by default. Without any, it is hidden.
- */
+/** A group of options, named like its first one by default. Without any, it is hidden. */
 const Group = ({ name, children }: { name?: string; children: ComponentChildren }) => (
   <fieldset class="group">
     {name && <legend>{name}</legend>}

@@ -83,10 +83,7 @@ export function WatermarkFields() {
 /** What the name of a result can have, by the words of the pattern. */
 const NAME_PARTS = { name: 'Name', width: 'Width', height: 'Height', number: 'Number' };
 
-/**
- * Pattern for the names under which results are saved, with an example. It has no effect on their
- * conversion.
- */
+/** Pattern for the names of saved results, with an example. It does not change conversions. */
 export function NamePatternField() {
   const input = useRef<HTMLInputElement>(null);
   const insert = (word: string): void => {

@@ -62,10 +62,7 @@ export function Side({ onConvert }: { onConvert: () => void }) {
   );
 }
 
-/**
- * Form for the conversion options. Submitting it converts all files that are not converted with
- * these options yet.
- */
+/** Form for the options. Submitting it converts all files not yet converted with these. */
 function OptionsForm({ onConvert }: { onConvert: () => void }) {
   return (
     <form

@@ -39,10 +39,7 @@ const MOVES: Readonly<Record<string, (at: number) => number>> = {
 
 /** Distance that a pointer moves in a click at most, in pixels. */
 const CLICK_PX = 4;
-/**
- * Distance from the edges of the window within which a dragged row scrolls the page, and how far
- * each time, in pixels.
- */
+/** Distance from the window's edges at which a dragged row scrolls it, and how far, in pixels. */
 const [EDGE_PX, SCROLL_PX] = [96, 12];
 
 /**
@@ -56,10 +53,7 @@ function positionAt(row: HTMLElement, y: number): number {
   return others.filter(({ offsetTop, offsetHeight }) => start + offsetTop + offsetHeight / 2 < y).length;
 }
 
-/**
- * Drags the row of an item by its handle, and scrolls the page at its edges. Escape puts the row
- * back.
- */
+/** Drags an item's row by its handle, and scrolls at the page's edges. Escape puts it back. */
 function useDrag(item: Item) {
   /** The pointer that is down: where it is, and where it was in the page. */
   const pointer = useRef<{ readonly row: HTMLElement; readonly start: number; y: number } | undefined>(

@@ -59,10 +59,7 @@ const DOUBLE = '200';
 /** Scale at first in percent. */
 const FIRST_PERCENT = '50';
 
-/**
- * The size of results: at most a width and a height, or a scale. It needs no label below one that
- * says the same.
- */
+/** The size of results: maximum sides, or a scale. Without label below one that says the same. */
 export function SizeFields({ isLabelled = true }) {
   const { all, set } = useContext(FieldChoices);
   const options = all();

@@ -7,10 +7,7 @@ import { failures, isGroupOpen, isGroupOpened, sharedNotes } from '../state/rows
 import { Icon } from './elements.tsx';
 import { LOSS, NOTE, Remark } from './file-marks.tsx';
 
-/**
- * What concerns many rows, above them: the group of those that have failed, and the notes, each
- * once.
- */
+/** What concerns many rows, above them: the group of failed ones, and the notes, each once. */
 export function Summary() {
   const count = failures.value.length;
   const [removed, kept] = [removedKinds.value, keptKinds.value];

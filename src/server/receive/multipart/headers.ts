@@ -8,19 +8,13 @@ export interface PartHeader {
   readonly isFile: boolean;
   /** File name without folders, at most {@link MAX_NAME_UNITS} long; empty if absent. */
   readonly filename: string;
-  /**
-   * Whether this is a browser's file input without a selected file, provided that the part has no
-   * bytes.
-   */
+  /** Whether this is a browser's file input without a selection, if the part has no bytes. */
   readonly isEmptyInput: boolean;
   /** Charset of a text field; undefined if absent. */
   readonly charset: string | undefined;
 }
 
-/**
- * Types that make a part a file without a file name, which is only a SHOULD (RFC 7578, section
- * 4.2).
- */
+/** Types of a file without a file name, which is only a SHOULD (RFC 7578, section 4.2). */
 const FILE_TYPE = /^(?:image\/.*|application\/(?:octet-stream|zip|x-zip-compressed))$/;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters to reject them
@@ -28,10 +22,7 @@ const CONTROL_CHARACTERS = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 /** A header name (RFC 9110, section 5.6.2) and its value. */
 const HEADER_LINE = /^([\w!#$%&'*+.^`|~-]+):(.*)$/su;
 
-/**
- * Headers that are interpreted. Each may occur only once, so that no other parser can choose a
- * different one.
- */
+/** Headers that are interpreted. Each occurs once: no other parser can choose a different one. */
 const UNIQUE_HEADERS = ['content-disposition', 'content-type'];
 
 /**
@@ -149,19 +140,14 @@ interface QuotingRules {
   readonly resolveEscapes: (text: string) => string;
 }
 
-/**
- * RFC 9110, section 5.6.4. A backslash is kept unless `"` or `\` follows it, as in a Windows path.
- */
+/** RFC 9110, 5.6.4. A backslash is kept unless `"` or `\` follows it, as in a Windows path. */
 const RFC_RULES: QuotingRules = {
   piece: /((?:[^";]|"(?:[^"\\]|\\.)*")*)(?:;|$)/suy,
   quoted: /^"(?:[^"\\]|\\.)*"$/su,
   resolveEscapes: (text) => text.replace(/\\(["\\])/g, '$1'),
 };
 
-/**
- * WHATWG HTML, section 4.10.21.8: browsers encode a quotation mark as `%22` and do not escape a
- * backslash.
- */
+/** WHATWG HTML, 4.10.21.8: browsers encode `"` as `%22` and do not escape a backslash. */
 const BROWSER_RULES: QuotingRules = {
   piece: /((?:[^";]|"[^"]*")*)(?:;|$)/suy,
   quoted: /^"[^"]*"$/su,
@@ -223,10 +209,7 @@ function parseWith(text: string, rules: QuotingRules): ParameterizedValue | unde
  */
 const MAX_PARAMETERS = 100;
 
-/**
- * Splits at the semicolons that are not in quotation marks. Returns undefined if the text is
- * malformed or has too many.
- */
+/** Splits at semicolons outside quotation marks. Returns undefined if malformed or too many. */
 function split(text: string, { piece }: QuotingRules): string[] | undefined {
   const pieces: string[] = [];
   let at = 0;

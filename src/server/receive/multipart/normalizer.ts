@@ -63,16 +63,10 @@ export function openParser(
   };
 }
 
-/**
- * Maximum size of a part's header, in bytes. Node.js has the same default for the header of a
- * request.
- */
+/** Maximum size of a part's header, in bytes, as Node.js has for that of a request. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/**
- * Maximum size of the preamble and the epilogue together, in bytes. Programs send at most a
- * sentence.
- */
+/** Maximum size of preamble and epilogue together, in bytes. Programs send a sentence at most. */
 const MAX_OUTER_BYTES = 64 * 1024;
 
 const END_OF_HEADER = Buffer.from('\r\n\r\n');
@@ -92,10 +86,7 @@ class MalformedMultipartError extends Error {
 class MultipartNormalizer extends Transform {
   readonly #delimiter: Buffer;
   #reads: 'data' | 'header' | 'epilogue' = 'data';
-  /**
-   * Received bytes that are not processed yet. It starts as a line break, which the first delimiter
-   * may omit.
-   */
+  /** Received, unprocessed bytes. Starts as a line break, which the first delimiter may omit. */
   #held: Buffer = LINE_BREAK;
   /** Number of held bytes that do not contain the end of a header. */
   #searched = 0;
