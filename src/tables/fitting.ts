@@ -62,10 +62,18 @@ const FIT_RULES: Readonly<Record<Fit, FitRule>> = {
 };
 
 /** Rounds a half up, like sharp and ImageMagick (ParseMetaGeometry). */
-export const roundHalfUp = (side: number): number => Math.floor(side + 0.5);
+const roundHalfUp = (side: number): number => Math.floor(side + 0.5);
 
 /** Rounds up like librsvg. */
 export const roundUp = (side: number): number => Math.ceil(side - ROUNDING_ERROR);
+
+/**
+ * Returns how the sides of a result are rounded. librsvg chooses the size of a whole drawing.
+ *
+ * @param isWholeDrawing whether it shows all of an SVG
+ */
+export const roundingOf = ({ scale, fit }: Box, isWholeDrawing: boolean): ((side: number) => number) =>
+  isWholeDrawing && !scale && fit !== 'cover' ? roundUp : roundHalfUp;
 
 /** Sizes of an image during a conversion. */
 export interface Fitting {

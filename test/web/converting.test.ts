@@ -5,9 +5,9 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { formatBytes } from '../../src/base/text.ts';
 import { OPTIONS, optionsWith } from '../../src/tables/options.ts';
-import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { convert, fixture } from '../helpers/client.ts';
 import { extra, extraPath } from '../helpers/extra.ts';
-import { makeTempDir } from '../helpers/hooks.ts';
+import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { valuesOf } from '../helpers/plans.ts';
 import { startService, useServiceWith } from '../helpers/service.ts';
@@ -148,6 +148,8 @@ describe('converting on the page', () => {
     const page = await open(service);
     await page.showMore();
     await page.getByLabel('Names of results').fill('{name}-{width}w-{height}h');
+    const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="33" height="17"/>';
+    const drawing = await writeTempFile('drawing.svg', svg);
     for (const [file, query, expected] of [
       ['scene.jpg', 'output_format=jpg&width=60', 'scene-60w-40h.jpg'],
       ['scene.jpg', 'output_format=png&rotate=90&crop=10,20,40,50&scale=50', 'scene-20w-25h.png'],
@@ -156,10 +158,13 @@ describe('converting on the page', () => {
       ['scene.jpg', 'width=300&height=50&fit=contain', 'scene-300w-50h.webp'],
       ['scene.jpg', 'width=90&height=160&fit=fill&enlarge=true', 'scene-90w-160h.webp'],
       ['scene.svg', 'output_format=gif&width=240', 'scene-240w-160h.gif'],
+      [drawing, 'width=300&height=50', 'drawing-98w-50h.webp'], // 97.06 × 50
+      [drawing, 'scale=37', 'drawing-12w-6h.webp'], // 12.21 × 6.29
+      [drawing, 'width=50&crop=10%25,10%25,33%25,47%25', 'drawing-50w-37h.webp'], // of 10.89 × 7.99
       ['scene.jpg', 'output_format=pdf&width=60', 'scene.pdf'],
     ] as const) {
       await page.goto(new URL(`../?${query}`, service.base).href);
-      await page.pick([fixturePath(file)]);
+      await page.pick([file]);
       await page.showMore();
       await page.getByText(`Example: ${expected}`).waitFor();
       await page.convertAll();

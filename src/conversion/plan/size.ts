@@ -18,7 +18,7 @@ import {
   parseArea,
   ROUNDING_ERROR,
   roundArea,
-  roundHalfUp,
+  roundingOf,
   roundUp,
   scaleSide,
 } from '../../tables/fitting.ts';
@@ -254,9 +254,7 @@ export function fitAll(given: Omit<Extent, 'fittings'>): Fitting[] {
   const { image, options, keepsAllFrames } = given;
   const isSvg = image.type === 'svg';
   const box = isSvg ? vectorBox(options) : options;
-  // librsvg chooses the size of a whole drawing itself.
-  const isChosen = isSvg && !cutsFirst(options) && options.scale === undefined && options.fit !== 'cover';
-  const round = isChosen ? roundUp : roundHalfUp;
+  const round = roundingOf(options, isSvg && !cutsFirst(options));
   const fit = (size: Size, at: number) => fitInto(shownArea(size, given, at), box, round);
   const fittings = given.turnedSizes.map(fit);
   const frames = keepsAllFrames ? (image.animation?.delaysMs.length ?? 1) : 1;

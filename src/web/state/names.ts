@@ -2,7 +2,8 @@
 import { computed, effect, signal } from '@preact/signals';
 import { DEFAULT_PATTERN, fillPattern, findPatternError, namesSize } from '../../base/name-pattern.ts';
 import { baseNameOf, portableName } from '../../base/text.ts';
-import { fitInto, type Size } from '../../tables/fitting.ts';
+import { fitInto, parseArea, roundingOf, type Size } from '../../tables/fitting.ts';
+import { AREA_TEXT } from '../../tables/options.ts';
 import { extensionOf, inputTypeOf } from '../format.ts';
 import { loadStored, store } from '../storage.ts';
 import { parseCrop } from './crop.ts';
@@ -63,15 +64,19 @@ export const exampleName = computed(() => {
  * what only a preset has.
  */
 function plannedSize(picture: Size, all: Options, isDrawing: boolean): Size {
-  const area = parseCrop(all.crop, turnedSize(picture, all));
+  const size = turnedSize(picture, all);
+  const isPart = AREA_TEXT.test(all.crop);
+  // The area of a drawing has parts of pixels.
+  const area = isDrawing && isPart ? parseArea(all.crop, size) : parseCrop(all.crop, size);
   const [width, height] = [Number(all.width) || undefined, Number(all.height) || undefined];
-  return fitInto(area, {
+  const box = {
     width,
     height,
     scale: width || height ? undefined : Number(all.scale),
     fit: width && height ? all.fit : 'inside',
     enlarge: all.enlarge || isDrawing,
-  }).result;
+  };
+  return fitInto(area, box, roundingOf(box, isDrawing && !isPart)).result;
 }
 
 function fill(file: File, size: Size | undefined): string {
