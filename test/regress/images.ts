@@ -9,11 +9,15 @@ const drawn = scene();
 /** Returns a copy of the scene of the fixtures. */
 export const original = (): Raster => ({ ...drawn, data: drawn.data.slice() });
 
-/** Recomputes each pixel from its coordinates. */
-export function redrawn(raster: Raster, colour: (x: number, y: number) => readonly number[]): Raster {
-  const data = new Uint8Array(raster.data.length);
-  for (let y = 0; y < raster.height; y += 1) {
-    for (let x = 0; x < raster.width; x += 1) data.set(colour(x, y), (y * raster.width + x) * 4);
+/** Recomputes each pixel of an area, by default of all, from its coordinates. */
+export function redrawn(
+  raster: Raster,
+  colour: (x: number, y: number) => readonly number[],
+  { left, top, width, height } = { left: 0, top: 0, width: raster.width, height: raster.height },
+): Raster {
+  const data = Uint8Array.from(raster.data);
+  for (let y = top; y < top + height; y += 1) {
+    for (let x = left; x < left + width; x += 1) data.set(colour(x, y), (y * raster.width + x) * 4);
   }
   return { ...raster, data };
 }
