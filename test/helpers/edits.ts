@@ -8,7 +8,7 @@ import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { readWatermark } from '../../src/conversion/input/watermark-image.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import { ServiceError } from '../../src/tables/errors.ts';
-import { OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
+import { ALL_INPUT_TYPES, OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
 import type { OptionWith } from '../../src/tables/options.ts';
 import { convertWith, typeOf } from './engine.ts';
 import { decodeAny } from './extra.ts';
@@ -156,6 +156,19 @@ async function decodeFrames(file: Buffer, format: string): Promise<Pixels[]> {
   return Promise.all(Array.from({ length: pages }, (_, page) => toPixels(sharp(file, { page }))));
 }
 
+/** Converts a file, with this picture as its watermark, and decodes the frames of the result. */
+export async function convertFrames(
+  engine: ConversionEngine,
+  file: Buffer,
+  options: ConvertOptions,
+  mark?: Buffer,
+): Promise<Pixels[]> {
+  const watermark = mark && (await readWatermark(await writeTempFile('watermark', mark), ALL_INPUT_TYPES));
+  const input = { type: (await typeOf(file)) ?? 'png', bytes: file, watermark };
+  const result = await convertWith(engine, input, options, ({ path }) => readFile(path));
+  return decodeFrames(result, options.format);
+}
+
 /** Options of a conversion without loss, as far as the format can. */
 export const baseOptions = (format: OutputType): ConvertOptions => ({
   format,
@@ -185,19 +198,11 @@ export async function findWrongEdits(
   format: OutputType,
   edits: typeof EDITS,
 ): Promise<string[]> {
-  const type = (await typeOf(file)) ?? 'png';
-  const make = async (options: Partial<ConvertOptions>, mark?: Buffer): Promise<Pixels[] | string> => {
-    try {
-      const given = { ...baseOptions(format), ...options };
-      const watermark = mark && (await readWatermark(await writeTempFile('watermark', mark), ['svg']));
-      const input = { type, bytes: file, watermark };
-      const result = await convertWith(engine, input, given, ({ path }) => readFile(path));
-      return await decodeFrames(result, format);
-    } catch (error) {
+  const make = (options: Partial<ConvertOptions>, mark?: Buffer): Promise<Pixels[] | string> =>
+    convertFrames(engine, file, { ...baseOptions(format), ...options }, mark).catch((error: Error) => {
       if (!(error instanceof ServiceError)) throw error;
       return error.message;
-    }
-  };
+    });
   const plain = await make({});
   const wrong: string[] = [];
   for (const [title, edit] of edits) {

@@ -1,16 +1,12 @@
 // @full
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { readWatermark } from '../../../src/conversion/input/watermark-image.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
-import { ALL_INPUT_TYPES, type OutputType } from '../../../src/tables/formats.ts';
+import type { OutputType } from '../../../src/tables/formats.ts';
 import { edgeCase, fixture } from '../../helpers/client.ts';
-import { baseOptions } from '../../helpers/edits.ts';
-import { convertWith, typeOf } from '../../helpers/engine.ts';
+import { baseOptions, convertFrames } from '../../helpers/edits.ts';
 import { ALL_EXTRAS, extra } from '../../helpers/extra.ts';
-import { writeTempFile } from '../../helpers/hooks.ts';
 import { difference, type Pixels, pixelAt, sizeOf, toPixels } from '../../helpers/pixels.ts';
 import { useEngine } from '../../helpers/service.ts';
 
@@ -27,19 +23,12 @@ describe('a watermark', () => {
   const engine = useEngine(ALL_EXTRAS);
 
   /** Returns the frames of a result without loss. */
-  async function framesOf(
+  const framesOf = (
     file: Buffer,
     options: Partial<ConvertOptions>,
     mark?: Buffer,
     format: OutputType = 'png',
-  ): Promise<Pixels[]> {
-    const watermark = mark && (await readWatermark(await writeTempFile('watermark', mark), ALL_INPUT_TYPES));
-    const input = { type: (await typeOf(file)) ?? 'png', bytes: file, watermark };
-    const given = { ...baseOptions(format), ...options };
-    const result = await convertWith(engine, input, given, ({ path }) => readFile(path));
-    const { pages = 1 } = await sharp(result, { animated: true }).metadata();
-    return Promise.all(Array.from({ length: pages }, (_, page) => toPixels(sharp(result, { page }))));
-  }
+  ): Promise<Pixels[]> => convertFrames(engine, file, { ...baseOptions(format), ...options }, mark);
 
   /** Puts a watermark on a picture with sharp. `draw` returns it at a width. */
   async function markBySharp(
