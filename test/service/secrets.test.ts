@@ -250,18 +250,22 @@ const FILES: Readonly<Record<InputType, () => Promise<Buffer>>> = {
     ),
 };
 
-/** Options that take different paths to a result. */
+/**
+ * Options that take different paths to a result. The first ones have their own encoding, and are
+ * tried with each format.
+ */
 const PATHS: Readonly<Record<string, Fields>> = {
   'no option': {},
   'metadata=copyright': { metadata: 'copyright' },
-  'a width': { width: '12' },
   'lossless=true': { lossless: 'true' },
   max_bytes: { max_bytes: '20000' },
+  'a width': { width: '12' },
   'a crop and borders': { crop: '0,0,10,10', width: '30', height: '20', fit: 'contain', background: '#f00' },
   'trim and rotate': { trim: 'yes', rotate: '90' },
   'pages and frames': { pages: 'all', frames: 'all' },
   'a watermark': { watermark_scale: '50' },
 };
+const ENCODINGS = 4;
 const WITH_LIMIT: readonly OutputType[] = ['webp', 'jpg', 'avif', 'jxl'];
 
 /**
@@ -292,13 +296,15 @@ const holds = (file: Buffer, secret: string): boolean =>
 describe('a text anywhere in a file', () => {
   const own = useServiceWith(ALL_EXTRAS);
 
-  for (const type of ALL_INPUT_TYPES)
+  for (const [place, type] of ALL_INPUT_TYPES.entries())
     it(`of the type ${type} is in no result without metadata`, async () => {
       const file = await FILES[type]();
       expect(holds(file, SECRET), 'the file').to.equal(true);
       const mark = await secretPng(16);
-      for (const [path, fields] of Object.entries(PATHS))
-        for (const format of ALL_OUTPUT_TYPES) {
+      for (const [order, [path, fields]] of Object.entries(PATHS).entries())
+        for (const [at, format] of ALL_OUTPUT_TYPES.entries()) {
+          // The other paths with a third of the formats: each with each format, and with each type.
+          if (order >= ENCODINGS && (place + order + at) % 3 > 0) continue;
           if ((path === 'max_bytes' && !WITH_LIMIT.includes(format)) || (type === 'pdf' && format === 'pdf'))
             continue;
           const files = [
