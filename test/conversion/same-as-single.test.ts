@@ -39,6 +39,8 @@ const VARIANTS: readonly Variant[] = Object.entries({
   'small-png': { width: 60, format: 'png' },
   'small-gif': { width: 60, format: 'gif' },
   square: { width: 40, height: 40, fit: 'cover', format: 'jpg', quality: 95 },
+  attentive: { width: 30, height: 60, fit: 'cover', position: 'attention' },
+  'attentive-part': { width: 25, height: 40, fit: 'cover', position: 'attention', crop: '0,0,50%,100%' },
   turned: { rotate: 90, flip: 'vertical', width: 60 },
   blurred: { width: 60, greyscale: true, blur: 1, format: 'jpg' },
   half: { scale: 50, rotate: 180, format: 'png' },
@@ -60,9 +62,9 @@ const VARIANTS: readonly Variant[] = Object.entries({
 
 /**
  * Number of variants of each file. Over all files, each variant is together with each other one at
- * least ten times.
+ * least twice.
  */
-const VARIANTS_PER_FILE = 8;
+const VARIANTS_PER_FILE = 5;
 
 /** Returns variants for a file, by its place in the list. */
 function someVariants(place: number): Variant[] {

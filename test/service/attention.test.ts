@@ -7,7 +7,6 @@ import { seeded } from '../../scripts/stress/random.ts';
 import { convert, converted, edgeCase, type Fields } from '../helpers/client.ts';
 import { drawPdf } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
-import { readZip } from '../helpers/zip.ts';
 
 type Area = Readonly<Record<'left' | 'top' | 'width' | 'height', number>>;
 
@@ -274,23 +273,6 @@ describe('position=attention', () => {
     const { body } = await ask(drawSvg(FLOWER), [100, 100], { format: 'pdf' });
     expect(body.includes('/Subtype /Image')).to.equal(false);
     await expectSubject(FLOWER, await drawPdf(body), await draw(FLOWER));
-  });
-
-  it('gives variants the bytes of single conversions', async () => {
-    const { whole } = await images();
-    const variants = [
-      { name: 'square', width: 100, height: 100 },
-      { name: 'card', width: 60, height: 120, format: 'webp' },
-      { name: 'left', width: 50, height: 100, crop: '0,0,50%,100%' },
-      { name: 'fixed', width: 100, height: 100, position: 'right' },
-    ];
-    const { body } = await ask(whole, [1, 1], { variants: JSON.stringify(variants) });
-    const files = new Map((await readZip(body)).map(({ name, content }) => [name, content]));
-    for (const { name, width, height, ...rest } of variants) {
-      const single = await ask(whole, [width, height], rest);
-      const file = `photo-${name}.${rest.format ?? 'png'}`;
-      expect(files.get(file)?.equals(single.body), name).to.equal(true);
-    }
   });
 
   it('keeps the subject of a result with a maximum size in bytes', async () => {
