@@ -22,7 +22,8 @@ interface Row {
 async function attack({ env = {}, launcher = [] }: CommandOptions, ...args: string[]) {
   const TEMP_DIR = await makeTempDir('attack');
   const run = await runCommand(['doctor', '--attack', '--json', ...args], {
-    env: { TEMP_DIR, ...env },
+    // Half of what an attack gets at most before it is killed.
+    env: { TEMP_DIR, CONVERT_TIMEOUT_MS: '2000', ...env },
     launcher,
   });
   expect(run.complaints).to.deep.equal([]);
@@ -80,10 +81,12 @@ exec ${magick?.path} "$@"`,
 
 describe('imagemill doctor --attack', () => {
   for (const [which, env] of [
-    ['the default formats', {}],
+    ['the default settings', { CONVERT_TIMEOUT_MS: '' }],
     ['all formats', { EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' }],
-    ['FORK_SERVER=off', { FORK_SERVER: 'off' }],
-    ['Redis and a rate limit', { RATE_LIMIT_PER_MINUTE: '1', REDIS_URL: 'redis://127.0.0.1:1' }],
+    [
+      'FORK_SERVER=off, Redis and a rate limit',
+      { FORK_SERVER: 'off', RATE_LIMIT_PER_MINUTE: '1', REDIS_URL: 'redis://127.0.0.1:1' },
+    ],
   ] as const)
     it(`stops every attack by the expected layer with ${which}`, async () => {
       const { attacks, failed, warned } = await attack({ env });
