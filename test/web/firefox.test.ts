@@ -317,8 +317,6 @@ describe('the page in Firefox', () => {
 
   for (const [width, height] of [
     [1280, 800],
-    [640, 400], // the same at a zoom of 200%
-    [768, 1024],
     [360, 740],
   ] as const) {
     it(`does all of its work by keys alone, in a window of ${width} pixels, and never hides the focus`, async () => {
