@@ -6,7 +6,7 @@
 
 import { formatByteLimit, plural } from '../base/text.ts';
 import type { Config } from './config.ts';
-import { INPUTS, MAX_DIMENSION, MAX_SIDE, MAX_WATERMARK, OUTPUTS } from './formats.ts';
+import { describeDisabled, INPUTS, MAX_DIMENSION, MAX_SIDE, MAX_WATERMARK, OUTPUTS } from './formats.ts';
 
 /**
  * Which requests can cause an error:
@@ -385,7 +385,7 @@ const ROWS = {
   ),
   UNSUPPORTED_TYPE: unsupported(
     (file: string, supported: string, disabled?: string, isArchive = false) =>
-      `${describeUnsupported(file, supported)}${disabled ? `: EXTRA_INPUTS does not enable ${disabled}` : ''}.${isArchive ? ' For the files of a ZIP archive, use POST /api/v1/batch.' : ''}`,
+      `${describeUnsupported(file, supported)}${disabled ? `: ${describeDisabled('EXTRA_INPUTS', disabled)}` : ''}.${isArchive ? ' For the files of a ZIP archive, use POST /api/v1/batch.' : ''}`,
     ({ supported }) => [supported],
     (_supported, disabled) => ({ setting: disabled ? 'EXTRA_INPUTS' : undefined }),
   ),

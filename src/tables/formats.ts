@@ -324,10 +324,15 @@ export function listOutputs(word: 'and' | 'or', has: (type: OutputType) => boole
 export const listLabels = (types: readonly InputType[]): string =>
   types.map((type) => INPUTS[type].label).join(', ');
 
+/** States that a format is disabled. The page looks for this in messages. */
+export const describeDisabled = (setting: 'EXTRA_INPUTS' | 'EXTRA_OUTPUTS', format: string): string =>
+  `${setting} does not enable ${format}`;
+
 /** Returns the end of a message about a disabled format; empty without `EXTRA_OUTPUTS` for it. */
 export function explainDisabled(name: string): string {
   const type = OUTPUT_NAMES.get(name.toLowerCase());
-  return EXTRA_OUTPUT_TYPES.some((extra) => extra === type) ? `: EXTRA_OUTPUTS does not enable ${type}` : '';
+  const disabled = EXTRA_OUTPUT_TYPES.find((extra) => extra === type);
+  return disabled ? `: ${describeDisabled('EXTRA_OUTPUTS', disabled)}` : '';
 }
 
 /** Returns whether a format can have a palette, or keep all colours without one. */

@@ -5,7 +5,13 @@ import {
   type ConvertOptions,
   ImagemillError,
 } from '../../client/library/index.ts';
-import { OUTPUTS, type OutputFormat } from '../../tables/formats.ts';
+import {
+  describeDisabled,
+  EXTRA_INPUT_TYPES,
+  INPUTS,
+  OUTPUTS,
+  type OutputFormat,
+} from '../../tables/formats.ts';
 import { connect } from '../client/api.ts';
 import { loadPreview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';
@@ -161,8 +167,11 @@ function formatError(error: ImagemillError): string {
   const { message, reason, actual, limit, setting, field } = details;
   if (reason === 'too_many_pixels')
     return formatExcess(Number(actual), Number(limit), ['pixels', 'megapixels']);
-  if (setting === 'EXTRA_INPUTS')
-    return formatSwitchedOff(/does not enable (.*?)\./.exec(message)?.[1] ?? 'This format');
+  // The name of a file may have the extension of another format.
+  const disabled = EXTRA_INPUT_TYPES.map((type) => INPUTS[type].label).find((label) =>
+    message.includes(describeDisabled('EXTRA_INPUTS', label)),
+  );
+  if (disabled) return formatSwitchedOff(disabled);
   // The page names the formats where files are dropped.
   const sentence = message.replace(reason === 'unsupported_type' ? / \(.*?\)/ : ` (${setting ?? field})`, '');
   if (!setting || limit === undefined) return sentence;
