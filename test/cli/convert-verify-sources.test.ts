@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { open } from '../../scripts/fixtures/scene.ts';
 import { withProfileChunk } from '../../scripts/fixtures/writers.ts';
 import { seeded } from '../../scripts/stress/random.ts';
 import { decode } from '../../src/regress/image/codec.ts';
@@ -10,20 +11,18 @@ import { verify as verifyResult } from '../../src/regress/verify.ts';
 import { edgeCase, fixturePath } from '../helpers/client.ts';
 import { useConvertFolder, type Variants } from '../helpers/convert-folder.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
+import type { Pixels } from '../helpers/pixels.ts';
 
 async function openPhoto(width: number, height: number) {
   const [photo] = await madePhotos(width, height, 1);
-  const { data } = photo as { data: Uint8Array };
-  return sharp(data, { raw: { width, height, channels: 4 } });
+  return open(photo as Pixels);
 }
 
 /** Makes a photo transparent from the left to the right, in all degrees. */
 async function fadedPhoto(width: number, height: number): Promise<Buffer> {
   const data = await (await openPhoto(width, height)).raw().toBuffer();
   for (let at = 3; at < data.length; at += 4) data[at] = Math.floor((((at >> 2) % width) * 256) / width);
-  return sharp(data, { raw: { width, height, channels: 4 } })
-    .png()
-    .toBuffer();
+  return open({ width, height, data }).png().toBuffer();
 }
 
 describe('imagemill convert --verify, by the kind of source,', () => {

@@ -5,6 +5,7 @@ import { copyFile, readdir, symlink, utimes, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { open } from '../../scripts/fixtures/scene.ts';
 import { createVerifier } from '../../src/cli/convert/verifier.ts';
 import { verify as verifyResult } from '../../src/regress/verify.ts';
 import { edgeCase, fixture, fixturePath } from '../helpers/client.ts';
@@ -12,6 +13,7 @@ import { useConvertFolder, type Variants } from '../helpers/convert-folder.ts';
 import { patchedMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
+import type { Pixels } from '../helpers/pixels.ts';
 import { execute } from '../helpers/process.ts';
 import { startEngine } from '../helpers/service.ts';
 import { processesWhere, writeScript } from '../helpers/util.ts';
@@ -49,9 +51,8 @@ describe('imagemill convert --verify', () => {
 
   it('passes sound results with visual in every format, resized or not', async () => {
     const [photo] = await madePhotos(300, 200, 1);
-    const { width, height, data } = photo as { width: number; height: number; data: Uint8Array };
     for (const name of ['window.png', 'orientation-6.jpg']) await folder.put(name, `in/${name}`);
-    await sharp(data, { raw: { width, height, channels: 4 } })
+    await open(photo as Pixels)
       .jpeg()
       .toFile(folder.file('in/photo.jpg'));
     expect((await verifyAll('visual', OUTPUTS, ['--width', '60'])).outcome).to.equal('0');

@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { open } from '../../scripts/fixtures/scene.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import type { InputType, OutputType } from '../../src/tables/formats.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
@@ -136,9 +137,7 @@ describe('rotate, flip, scale, blur and greyscale', () => {
         );
         const found = await pixelsOf(file, type, { scale, enlarge });
         expect(sizeOf(found), `${scale}`).to.deep.equal([width, height]);
-        const { data } = whole;
-        const raw = { raw: { width: whole.width, height: whole.height, channels: 4 } } as const;
-        const expected = await toPixels(sharp(data, raw).resize(width, height, { fit: 'fill' }));
+        const expected = await toPixels(open(whole).resize(width, height, { fit: 'fill' }));
         // librsvg draws each size anew, and sharp enlarges with three lobes of Lanczos instead of
         // two.
         const least = type === 'svg' || scale > 100 ? 27 : 40;

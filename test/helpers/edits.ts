@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import sharp, { type Sharp } from 'sharp';
+import { open } from '../../scripts/fixtures/scene.ts';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import { readWatermark } from '../../src/conversion/input/watermark-image.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
@@ -56,7 +57,7 @@ function sharpened(sigma: number): Edit {
     const sharper = Uint8ClampedArray.from(data, (value, at) =>
       at % 4 === 3 ? value : 2 * value - (smooth[at] ?? 0),
     );
-    return sharp(sharper, { raw: { width, height, channels: 4 } });
+    return open({ width, height, data: Buffer.from(sharper) });
   };
   return { options: { sharpen: sigma }, steps: [sharpen], tolerance: { psnr: 40, flattened: 28 } };
 }
@@ -139,8 +140,7 @@ export const EDITS = Object.values(BY_OPTION).flatMap(Object.entries<Edit>);
 async function applyBySharp({ steps }: Edit, frame: Pixels): Promise<Pixels> {
   let edited = frame;
   for (const step of steps) {
-    const { width, height, data } = edited;
-    const made = await step(sharp(data, { raw: { width, height, channels: 4 } }));
+    const made = await step(open(edited));
     edited = await toPixels(sharp(await made.png().toBuffer()));
   }
   return edited;

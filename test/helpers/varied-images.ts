@@ -1,6 +1,7 @@
 /** @module Photos, screenshots and drawings of this project, for tests of encoders. */
 import sharp, { type Sharp } from 'sharp';
 import { screen } from '../../scripts/bench/images.ts';
+import { open } from '../../scripts/fixtures/scene.ts';
 import { fixturePath } from './client.ts';
 import { madePhotos } from './made-photos.ts';
 import { decode, type Pixels } from './pixels.ts';
@@ -27,9 +28,7 @@ export async function variedImages(): Promise<VariedImage[]> {
       .extract({ left, top, ...SIZE });
   const reduced = (path: string): Sharp => sharp(path).flatten({ background: '#fff' }).resize(SIZE);
   const images: Readonly<Record<string, Sharp>> = {
-    ...Object.fromEntries(
-      photos.map((photo, at) => [`photo ${at}`, sharp(photo.data, { raw: { ...photo, channels: 4 } })]),
-    ),
+    ...Object.fromEntries(photos.map((photo, at) => [`photo ${at}`, open(photo)])),
     'light screenshot': cut(screenshotPath('light'), 250, 200),
     'dark screenshot': cut(screenshotPath('dark'), 250, 200),
     'text on a screen': cut(screen(), 240, 40),

@@ -1,4 +1,4 @@
-import sharp from 'sharp';
+import { open } from '../../scripts/fixtures/scene.ts';
 import { compare } from '../../src/regress/compare.ts';
 import type { Raster } from '../../src/regress/image/image.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
@@ -35,10 +35,7 @@ export function hostileFindings(): ReturnType<typeof createFindings> {
 }
 
 async function createFindings() {
-  const png = async ({ width, height, data }: Raster): Promise<Buffer> =>
-    sharp(data, { raw: { width, height, channels: 4 } })
-      .png()
-      .toBuffer();
+  const png = (raster: Raster): Promise<Buffer> => open(raster).png().toBuffer();
   const files: Record<string, Buffer> = { a: await png(original()), b: await png(shifted(original(), 4)) };
   const recording = (rows: readonly Row[], version: string): Recording => ({
     tools: { ImageMagick: version },

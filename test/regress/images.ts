@@ -1,7 +1,6 @@
 /** @module Images for the tests of regress: the scene of the fixtures, and modifications of it. */
 
-import sharp from 'sharp';
-import { scene } from '../../scripts/fixtures/scene.ts';
+import { open, scene } from '../../scripts/fixtures/scene.ts';
 import type { DecodedImage, Raster } from '../../src/regress/image/image.ts';
 
 const drawn = scene();
@@ -33,9 +32,7 @@ export const shifted = (raster: Raster, by = 1): Raster =>
 
 /** Blurs an image. `sigma` is in pixels. */
 export async function blurred(raster: Raster, sigma: number): Promise<Raster> {
-  const { width, height, data } = raster;
-  const image = sharp(data, { raw: { width, height, channels: 4 } });
-  return { width, height, data: await image.blur(sigma).raw().toBuffer() };
+  return { ...raster, data: await open(raster).blur(sigma).raw().toBuffer() };
 }
 
 /** Creates an opaque image of one grey, 0 to 255. */

@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { hitchhikersSSIM } from '@blazediff/ssim/hitchhikers-ssim';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { open } from '../../scripts/fixtures/scene.ts';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
 import type { Step } from '../../src/conversion/plan/step.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
@@ -312,10 +313,7 @@ const PIXEL_ART = `<svg xmlns="http://www.w3.org/2000/svg" width="256" height="2
 
 async function toPng(width: number, height: number): Promise<Buffer> {
   const [photo] = (await madePhotos(width, height, 1)) as [Pixels];
-  return sharp(photo.data, { raw: { width, height, channels: 4 } })
-    .removeAlpha()
-    .png()
-    .toBuffer();
+  return open(photo).removeAlpha().png().toBuffer();
 }
 
 function textPage(): Promise<Buffer> {

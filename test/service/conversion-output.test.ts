@@ -6,7 +6,7 @@ import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
 import { opened } from '../../scripts/fixtures/edge-case.ts';
-import { frame, scene, square } from '../../scripts/fixtures/scene.ts';
+import { frame, open, scene, square } from '../../scripts/fixtures/scene.ts';
 import { tiff, withChunk } from '../../scripts/fixtures/writers.ts';
 import { PNG_SIGNATURE, pngChunk } from '../../src/images/png/png-writer.ts';
 import {
@@ -280,7 +280,7 @@ describe('the result of a conversion', () => {
         return [x * 4, isGrey ? x * 4 : y * 4, isGrey ? x * 4 : 99, x < 40 ? 0 : 4 * y];
       });
       const data = Buffer.from(pixels.flat());
-      const image = sharp(data, { raw: { width, height, channels: 4 } });
+      const image = open({ width, height, data });
       for (const metadata of ['none', 'all']) {
         const source = await (metadata === 'all' ? image.clone().withIccProfile('p3') : image)
           .png()
@@ -396,8 +396,7 @@ describe('the result of a conversion', () => {
 async function minPsnr(image: Pixels, output: OutputType): Promise<number> {
   if (output === 'png' || output === 'bmp') return LAST_BIT;
   if (output === 'gif') return PALETTE;
-  const raw = sharp(image.data, { raw: { width: image.width, height: image.height, channels: 4 } });
-  const encoded = output === 'webp' ? raw.webp({ quality: 80 }) : raw.jpeg({ quality: 80 });
+  const encoded = output === 'webp' ? open(image).webp({ quality: 80 }) : open(image).jpeg({ quality: 80 });
   return (
     difference(await decode(await encoded.toBuffer()), image).psnr -
     (output === 'pdf' ? LESS_IN_PDF : LESS_THAN_SHARP)

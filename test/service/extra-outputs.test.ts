@@ -60,11 +60,8 @@ const PAIRS = ALL_INPUT_TYPES.flatMap((input) => ALL_OUTPUT_TYPES.map((output) =
   .filter((_, at) => at % 3 === 0);
 
 /** Returns the image in a square with transparent borders, as in an icon. */
-function squared({ width, height, data }: Pixels, side: number): Promise<Pixels> {
-  const background = { r: 0, g: 0, b: 0, alpha: 0 };
-  const image = sharp(data, { raw: { width, height, channels: 4 } });
-  return toPixels(image.resize(side, side, { fit: 'contain', background }));
-}
+const squared = (image: Pixels, side: number): Promise<Pixels> =>
+  toPixels(open(image).resize(side, side, { fit: 'contain', background: '#0000' }));
 
 describe('the outputs that EXTRA_OUTPUTS enables', () => {
   const own = useServiceWith(ALL_EXTRAS);

@@ -2,7 +2,7 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import sharp, { type FitEnum, type Sharp } from 'sharp';
-import { frame, scene, square } from '../../scripts/fixtures/scene.ts';
+import { frame, open, scene, square } from '../../scripts/fixtures/scene.ts';
 import { PHOTOMETRIC, tagsOf } from '../../scripts/fixtures/tiff-samples.ts';
 import { bmp24, tiff } from '../../scripts/fixtures/writers.ts';
 import { EXTRA_INPUT_TYPES, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
@@ -60,8 +60,6 @@ const WRITERS: Readonly<Record<string, (picture: Sharp) => Sharp>> = {
   avif: (picture) => picture.avif({ quality: 100, effort: 0, chromaSubsampling: '4:4:4' }),
 };
 
-const ofPixels = ({ width, height, data }: Pixels): Sharp =>
-  sharp(data, { raw: { width, height, channels: 4 } });
 const shares = (point: string): number[] => point.split(',').map((text) => Number.parseFloat(text) / 100);
 
 /** @module Compares fit, position and enlarge with sharp, whose names and semantics they have. */
@@ -142,7 +140,7 @@ describe('fit, position and enlarge', () => {
           return Math.min(side - kept, Math.max(0, wanted));
         });
         const resized = await toPixels(sharp(file).resize(...sides, { fit: 'fill' }));
-        const theirs = await toPixels(ofPixels(resized).extract({ left, top, width, height }));
+        const theirs = await toPixels(open(resized).extract({ left, top, width, height }));
         expectSame(ours, theirs, `${position} in ${width} × ${height}`, kind === 'gif' ? 28 : MIN_PSNR);
       }
     });
@@ -156,7 +154,7 @@ describe('fit, position and enlarge', () => {
         [40, 61, 0, 21],
       ] as const) {
         const result = await byService(file, { fit: 'contain', width, height, position: '30%,70%' });
-        const part = ofPixels(result).extract({ left, top, width: 40, height: 30 });
+        const part = open(result).extract({ left, top, width: 40, height: 30 });
         expect(difference(await toPixels(part), image).max).to.equal(0);
         expect(pixelAt(result, left === 0 ? 0 : left - 1, top === 0 ? 0 : top - 1)[3]).to.equal(0);
       }
@@ -171,7 +169,7 @@ describe('fit, position and enlarge', () => {
       for (const page of [1, 2, 3]) {
         const drawn = await decode(await drawPdf(whole, page));
         const left = Math.ceil(drawn.width * (shares(position)[0] as number) - 8);
-        const theirs = await toPixels(ofPixels(drawn).extract({ left, top: 0, width: 16, height: 32 }));
+        const theirs = await toPixels(open(drawn).extract({ left, top: 0, width: 16, height: 32 }));
         expectSame(await decode(await drawPdf(made.body, page)), theirs, `${position} of page ${page}`);
       }
     }
@@ -193,7 +191,7 @@ describe('fit, position and enlarge', () => {
       const image = type === 'cur' ? square(64) : scene({ flat: type === 'pdf' });
       for (const box of BOXES) {
         const ours = await byService(await extra(`scene.${type}`), box);
-        expectSame(ours, await bySharp(ofPixels(image), box), box.fit, MIN_SCENE_PSNR);
+        expectSame(ours, await bySharp(open(image), box), box.fit, MIN_SCENE_PSNR);
       }
     });
 
@@ -201,7 +199,7 @@ describe('fit, position and enlarge', () => {
     it(`a result in ${format} is fitted as in sharp`, async () => {
       for (const box of BOXES) {
         const ours = await byService(await fixture('scene.png'), { ...box, quality: 95 }, format);
-        expectSame(ours, await bySharp(ofPixels(scene()), box), box.fit, MIN_SCENE_PSNR);
+        expectSame(ours, await bySharp(open(scene()), box), box.fit, MIN_SCENE_PSNR);
       }
     });
 
@@ -210,7 +208,7 @@ describe('fit, position and enlarge', () => {
     for (const name of ['turned.heic', 'turned.jxl'])
       expectSame(
         await byService(await extra(name), box),
-        await bySharp(ofPixels(scene()), box),
+        await bySharp(open(scene()), box),
         name,
         MIN_SCENE_PSNR,
       );
@@ -338,7 +336,7 @@ describe('fit, position and enlarge', () => {
       });
       for (const at of [0, 1, 2]) {
         const ours = await toPixels(sharp(body, { page: at }));
-        expectSame(ours, await bySharp(ofPixels(frame(at)), box), `frame ${at}`, 22);
+        expectSame(ours, await bySharp(open(frame(at)), box), `frame ${at}`, 22);
       }
     });
   }

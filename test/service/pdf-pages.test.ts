@@ -1,6 +1,7 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { open } from '../../scripts/fixtures/scene.ts';
 import { convert, converted, edgeCase, type Fields, fixture, jsonOf } from '../helpers/client.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { decode, difference, drawPdf, onGrey, pixelAt, plain, toPixels } from '../helpers/pixels.ts';
@@ -162,14 +163,8 @@ describe('the pages of a PDF', () => {
     const file = await fixture('window.png');
     const expected = onGrey(await toPixels(sharp(file)), 255);
     const drawn = await decode(await drawPdf(await made(file, { page_margin: '25.4', lossless: 'true' })));
-    const inner = await toPixels(
-      sharp(drawn.data, { raw: { width: drawn.width, height: drawn.height, channels: 4 } }).extract({
-        left: 72,
-        top: 72,
-        width: expected.width,
-        height: expected.height,
-      }),
-    );
+    const { width, height } = expected;
+    const inner = await toPixels(open(drawn).extract({ left: 72, top: 72, width, height }));
     expect(difference(inner, expected).max).to.be.at.most(1);
   });
 });

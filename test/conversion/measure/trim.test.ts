@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
+import { open } from '../../../scripts/fixtures/scene.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
 import { edgeCase, fixture } from '../../helpers/client.ts';
 import { baseOptions } from '../../helpers/edits.ts';
@@ -35,10 +36,7 @@ function boxOf({ width, height, data }: Pixels, tolerance: number): Box | undefi
   return { left, top, width: Math.max(...columns) - left + 1, height: Math.max(...rows) - top + 1 };
 }
 
-const cut = (image: Pixels, box: Box): Promise<Pixels> => {
-  const { width, height, data } = image;
-  return toPixels(sharp(data, { raw: { width, height, channels: 4 } }).extract(box));
-};
+const cut = (image: Pixels, box: Box): Promise<Pixels> => toPixels(open(image).extract(box));
 
 /** A soft blob on a light border that is not quite even, with other widths on each side. */
 function blob(background: readonly number[], [x, y]: readonly [number, number] = [34, 17]): Sharp {
@@ -54,7 +52,7 @@ function blob(background: readonly number[], [x, y]: readonly [number, number] =
       data[at * 4 + channel] = Math.max(0, Math.round(from + ((colour[channel] ?? 0) - from) * share));
     }
   }
-  return sharp(data, { raw: { width, height, channels: 4 } });
+  return open({ width, height, data });
 }
 
 const WHITE = [250, 250, 250, 255] as const;

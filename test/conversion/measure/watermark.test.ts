@@ -2,6 +2,7 @@
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { open } from '../../../scripts/fixtures/scene.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
 import type { OutputType } from '../../../src/tables/formats.ts';
 import { edgeCase, fixture } from '../../helpers/client.ts';
@@ -41,7 +42,7 @@ describe('a watermark', () => {
       watermarkRepeat: repeats = false,
     }: Partial<ConvertOptions>,
   ): Promise<Pixels> {
-    const { width, height, data } = picture;
+    const { width, height } = picture;
     const mark = await toPixels(sharp(await draw(Math.round((width * scale) / 100))));
     const margin = Math.round(Math.min(width, height) * 0.03);
     const [x, y] = PLACES[position as keyof typeof PLACES];
@@ -66,7 +67,7 @@ describe('a watermark', () => {
         top: y + frame,
       })),
     );
-    const framed = await sharp(data, { raw: { width, height, channels: 4 } })
+    const framed = await open(picture)
       .extend({ top: frame, bottom: frame * 2, left: frame, right: frame * 2, background: '#0000' })
       .png()
       .toBuffer();
@@ -131,8 +132,7 @@ describe('a watermark', () => {
     for (const name of ['window.png', 'window.tiff', 'window.avif', 'moving.gif', 'grey.jpg', 'icons.ico']) {
       const [found] = (await framesOf(picture, {}, await fixture(name))) as [Pixels];
       const [mark] = (await framesOf(await fixture(name), {})) as [Pixels];
-      const raw = { raw: { width: mark.width, height: mark.height, channels: 4 } } as const;
-      const draw = (width: number) => sharp(mark.data, raw).resize({ width }).png().toBuffer();
+      const draw = (width: number) => open(mark).resize({ width }).png().toBuffer();
       expect(difference(found, await markBySharp(plain, draw, {})).psnr, name).to.be.above(40);
     }
   });

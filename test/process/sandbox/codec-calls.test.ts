@@ -3,8 +3,7 @@
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import sharp from 'sharp';
-import { scene } from '../../../scripts/fixtures/scene.ts';
+import { open, scene } from '../../../scripts/fixtures/scene.ts';
 import { EXTERNAL_ENCODERS } from '../../../src/conversion/plan/encode.ts';
 import { planDecoding } from '../../../src/conversion/plan/index.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
@@ -77,8 +76,7 @@ const ENCODED = {
   'everything.png': () => edgeCasePath('everything.png'),
   'large.png': async () => {
     const path = join(await makeTempDir('large'), 'large.png');
-    const { data, ...size } = scene({ transparent: true });
-    await sharp(data, { raw: { ...size, channels: 4 } })
+    await open(scene({ transparent: true }))
       .resize(1200, 800)
       .png()
       .toFile(path);
