@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createParsers } from '../../../src/conversion/request/forms.ts';
 import { ServiceError } from '../../../src/tables/errors.ts';
 import { OUTPUT_TYPES } from '../../../src/tables/formats.ts';
-import { fieldName, OPTION_NAMES } from '../../../src/tables/options.ts';
+import { fieldName, OPTION_NAMES, type OptionName, optionRow } from '../../../src/tables/options.ts';
 import type { Fields } from '../../helpers/client.ts';
 import { testConfig } from '../../helpers/service.ts';
 
@@ -36,6 +36,7 @@ const POINTS = ', or a point as left%,top% with two numbers from 0 to 100';
  */
 type Row = readonly [expected: string, rejected: readonly string[], accepted: readonly string[]];
 const VALUES: Readonly<Record<string, Row>> = {
+  ...Object.fromEntries(OPTION_NAMES.flatMap(numericRow)),
   format: [
     'one of webp, png, jpg, gif, bmp, pdf, auto, smallest',
     ['svg', 'exe', 'png ', '__proto__', 'constructor'],
@@ -107,6 +108,17 @@ const VALUES: Readonly<Record<string, Row>> = {
     ['0,0,5,5', '0,0,50%,12.5%'],
   ],
 };
+
+/** Returns the row of an option, with its field, if its values are numbers. */
+function numericRow(name: OptionName): [field: string, row: Row][] {
+  const { type } = optionRow(name);
+  if (type.kind !== 'integer' && type.kind !== 'number') return [];
+  const { kind, min, max } = type;
+  const [what, step, wrong] =
+    kind === 'integer' ? (['whole number', 1, '1.5'] as const) : (['number', 0.01, '1e1'] as const);
+  const rejected = [`${min - step}`, `${max + step}`, '-1', wrong];
+  return [[fieldName(name), [`a ${what} from ${min} to ${max}`, rejected, [`${min}`, `${max}`]]]];
+}
 
 describe('the fields of a form', () => {
   for (const [field, [expected, rejected, accepted]] of Object.entries(VALUES)) {
