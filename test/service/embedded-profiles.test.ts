@@ -300,12 +300,19 @@ describe('the colours of an image with a profile', () => {
     'linear grey JPEG': async () => jpegWith(await jpegOf(opened().toColourspace('b-w')), greyProfile()),
     'CMYK JPEG': () => opened().toColourspace('cmyk').withIccProfile('cmyk').jpeg({ quality: 95 }).toBuffer(),
   };
+  let files: readonly (readonly [what: string, file: Buffer, shown: Pixels])[];
+  before(async () => {
+    files = await Promise.all(
+      Object.entries(FILES).map(async ([what, make]) => {
+        const file = await make();
+        return [what, file, await decode(file)] as const;
+      }),
+    );
+  });
   for (const format of ALL_OUTPUT_TYPES)
     for (const metadata of ['none', 'copyright', 'all'])
       it(`are the same in ${format} with metadata=${metadata}`, async () => {
-        for (const [what, make] of Object.entries(FILES)) {
-          const file = await make();
-          const shown = await decode(file);
+        for (const [what, file, shown] of files) {
           const { body } = await converted(own.base, file, {
             format,
             metadata,
