@@ -19,9 +19,15 @@ const TARGET_DIFFERENCE = 0.9;
  * results: the medians of photos and drawings below, above and far above the first quality. Blocks
  * in a blurred background cause large differences, and disappear within few steps.
  */
-const DIFFERENCE_SLOPES = { lower: -0.035, higher: -0.06, far: -0.13 };
+const DIFFERENCE_SLOPES = { lower: -0.035, higher: -0.06, far: -0.14 };
 /** Difference from which on the quality is far above. */
 const FAR_DIFFERENCE = 2.5;
+
+/**
+ * Share of the qualities that are left below the one that is tried if the line ends above the
+ * highest and another trial is left: the difference falls faster the higher the quality is.
+ */
+const BEYOND_SHARE = 0.8;
 
 /** A quality, how much a result with it differs, and its bytes. */
 interface Tried {
@@ -65,7 +71,7 @@ export async function searchLikeness(
     const result: Tried = { quality: next, ...(await compare(next)) };
     tried.push(result);
     const isUseless = result.difference > 1 && result.bytes >= maxBytes;
-    next = isUseless ? undefined : nextTrial(tried, lowest, highest);
+    next = isUseless ? undefined : nextTrial(tried, { lowest, highest, trials });
   }
   const same = tried.filter(({ difference }) => difference <= 1).map(({ quality }) => quality);
   const looksSame = same.length > 0;
@@ -76,7 +82,10 @@ export async function searchLikeness(
 }
 
 /** @returns undefined if one of the qualities is the result */
-function nextTrial(tried: readonly Tried[], lowest: number, highest: number): number | undefined {
+function nextTrial(
+  tried: readonly Tried[],
+  { lowest, highest, trials }: Pick<QualityRange, 'lowest' | 'highest' | 'trials'>,
+): number | undefined {
   const sorted = [...tried].sort((a, b) => a.quality - b.quality);
   const same = sorted.find(({ difference }) => difference <= 1);
   const other = sorted.findLast(({ difference }) => difference > 1);
@@ -87,8 +96,9 @@ function nextTrial(tried: readonly Tried[], lowest: number, highest: number): nu
   const [near, far] = [...tried].sort(
     (a, b) => Math.abs(Math.log(a.difference)) - Math.abs(Math.log(b.difference)),
   );
-  const guess = estimate(near as Tried, far);
-  return Math.min(high, Math.max(low, Math.ceil(guess)));
+  const guess = Math.ceil(estimate(near as Tried, far));
+  const isBeyond = !same && guess >= high && tried.length + 1 < trials;
+  return Math.min(high, Math.max(low, isBeyond ? Math.ceil(low + (high - low) * BEYOND_SHARE) : guess));
 }
 
 /** Returns the quality with the difference aimed at, by the line through two results. */

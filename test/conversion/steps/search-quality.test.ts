@@ -136,4 +136,15 @@ describe('the search for the lowest quality that looks the same', () => {
     expect(found.looksSame).to.equal(true);
     expect(found.quality).to.be.below(90);
   });
+
+  it('does not keep the highest quality because the difference falls fast only near it', async () => {
+    // An old photo with 256 colours as JPEG.
+    const grain = (quality: number) =>
+      quality < 89 ? 2.52 * Math.exp(-0.03 * (quality - 75)) : 1.64 - 0.17 * (quality - 89);
+    const { quality, looksSame } = await searchLikeness(range, async (one) => ({
+      difference: grain(one),
+      bytes: one,
+    }));
+    expect([quality, looksSame]).to.deep.equal([93, true]);
+  });
 });
