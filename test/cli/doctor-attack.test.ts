@@ -22,8 +22,8 @@ interface Row {
 async function attack({ env = {}, launcher = [] }: CommandOptions, ...args: string[]) {
   const TEMP_DIR = await makeTempDir('attack');
   const run = await runCommand(['doctor', '--attack', '--json', ...args], {
-    // Half of what an attack gets at most before it is killed.
-    env: { TEMP_DIR, CONVERT_TIMEOUT_MS: '2000', ...env },
+    // Less than the four seconds after which an attack is killed by default.
+    env: { TEMP_DIR, CONVERT_TIMEOUT_MS: '3000', ...env },
     launcher,
   });
   expect(run.complaints).to.deep.equal([]);
