@@ -351,6 +351,19 @@ describe('an image with a profile', () => {
       if (container.includes('16 bits')) expect((await sharp(body).metadata()).depth).to.equal('ushort');
     });
 
+  it('has the colours of Little CMS in a small picture, for which tables are not interpolated', async () => {
+    for (const profile of Object.values(PHOTO_PROFILES).map(photoProfile)) {
+      const chart = await colourChart()
+        .extract({ left: 0, top: 0, width: 320, height: 240 })
+        .png()
+        .toBuffer();
+      const file = withProfileChunk(chart, profile);
+      const { body } = await converted(service.base, file, { format: 'webp', lossless: 'true' });
+      const { mae, max } = difference(await decode(body), await decode(file));
+      expect([mae, max], `${mae} in the mean, ${max} at most`).to.satisfy(() => mae < 0.3 && max <= 3);
+    }
+  });
+
   for (const [name, profile] of Object.entries(PHOTO_PROFILES))
     it(`of ${name} has the colours of Little CMS`, async () => {
       const file = withProfileChunk(await colourChart().png().toBuffer(), photoProfile(profile));

@@ -87,8 +87,13 @@ function isExactTransform({ image, fittings }: ConversionJob): boolean {
 const countPixels = (fittings: ConversionJob['fittings']): number =>
   fittings.reduce((sum, { resized }) => sum + resized.width * resized.height, 0);
 
-/** Minimum pixels for tables instead of a profile: they take 20 ms before the first pixel. */
-const MIN_TABLE_PIXELS = 100_000;
+/** Minimum pixels for tables instead of a profile: they take 8 ms before the first pixel. */
+const MIN_TABLE_PIXELS = 40_000;
+/**
+ * Minimum pixels for tables between whose entries ImageMagick interpolates, for all 65 536 values.
+ * That takes 8 ms more. Without, a sample differs by at most 1 of 255 (bench/README.md).
+ */
+const MIN_INTERPOLATED_PIXELS = 100_000;
 
 /**
  * Returns the tables that convert a picture to sRGB faster than its profile does. Several frames
@@ -120,9 +125,14 @@ function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
     return ['+profile', 'icc', ...(cmyk || lab ? ['-colorspace', 'sRGB'] : [])];
   const tables = tablesFor(job);
   if (tables) {
+    const isInterpolated = countPixels(job.fittings) >= MIN_INTERPOLATED_PIXELS;
     const table = (at: number): string[] => [`PPM:${tables.file}[${at}]`, '-clut'];
     const changed = [...table(0), '-color-matrix', tables.matrix, ...table(1)];
-    return ['+profile', 'icc', ...changed, '-profile', SRGB_PROFILE]; // describes an image without a profile, and changes nothing
+    const converted = isInterpolated
+      ? changed
+      : [...words('-interpolate NearestNeighbor'), ...changed, '+interpolate'];
+    // The last profile describes an image without one, and changes nothing.
+    return ['+profile', 'icc', ...converted, '-profile', SRGB_PROFILE];
   }
   return [
     // An image whose profile could not be read is assumed not to be sRGB.
