@@ -60,4 +60,14 @@ describe('what a photo gives away, on the page', () => {
       await dialog.waitFor({ state: 'detached' });
     }
   });
+
+  it('is said not to be found, which is no promise, in a drawing that names its author', async () => {
+    const page = await open(service);
+    const drawing =
+      '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><title>By Ann</title></svg>';
+    await page.pick([made('drawing.svg', Buffer.from(drawing))]);
+    await (await page.openMenu('drawing.svg')).getByText('What it gives away').click();
+    const dialog = page.getByRole('dialog', { name: 'What drawing.svg gives away' });
+    await dialog.getByText('Found no place, time, camera, owner or thumbnail.').waitFor();
+  });
 });

@@ -54,7 +54,7 @@ function Values({ of: { values, thumbnail, complete } }: { of: Revealed }) {
   const isEmpty = groups.length === 0 && !thumbnail;
   return (
     <>
-      {isEmpty && complete && <p>No place, time, camera, owner or thumbnail.</p>}
+      {isEmpty && complete && <p>Found no place, time, camera, owner or thumbnail.</p>}
       <dl>
         {groups.map(([kind, own]) => (
           <Group key={kind} kind={kind}>
