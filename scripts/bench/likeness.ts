@@ -160,8 +160,7 @@ const cells = ({ name, format, fixed, auto, sharp: other, cost }: Pair): string[
 ];
 
 function report(pairs: readonly Pair[]): string {
-  const rows = Object.keys(FORMATS).map((format) => {
-    const own = pairs.filter((pair) => pair.format === format);
+  const rows = [...Map.groupBy(pairs, ({ format }) => format)].map(([format, own]) => {
     const ratio = (values: readonly number[]) => geometricMean(values).toFixed(2);
     const psnr = (value: number) => Math.min(value, 60);
     return [
