@@ -1,4 +1,4 @@
-// @full: 4000 files in a cluster of two nodes
+// @full: 10 000 files in a cluster of two nodes
 // @slow
 /**
  * @module Tests of `docker/slurm/convert.sbatch` with a Slurm cluster of two nodes on this machine.
@@ -21,7 +21,7 @@ const SCRIPT = new URL('../../docker/slurm/convert.sbatch', import.meta.url).pat
 const SBIN = `${process.env.PATH}:/usr/sbin`;
 /** Tasks of the array, as the script states. */
 const TASKS = 4;
-const FILES = 2000;
+const FILES = 5000;
 const NODES = ['n1', 'n2'];
 /** The reports that later runs replaced. */
 const EARLIER = 'earlier.csv';
