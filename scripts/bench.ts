@@ -96,7 +96,8 @@ async function compareAll(): Promise<void> {
   const tools = await findTools();
   const images = await makeImages(flags.thumbnails ? 'sources' : 'all');
   const servers = {
-    imagemill: await startServerProcess({ TEMP_DIR: join(folder, 'service') }),
+    // With the defaults of the service, working files are in memory.
+    imagemill: await startServerProcess(),
     sharp: await startOther('sharp'),
     echo: await startOther('echo'),
   };
