@@ -42,6 +42,9 @@ const XMP = 'XMP DataXMP';
 const isNamed = ({ name, head }: GifBlock, wanted: string): boolean =>
   name === 'extension' && head[1] === APPLICATION && head.toString('latin1', NAME_AT, 14) === wanted;
 
+/** Checks for an extension with XMP. */
+export const isXmp = (block: GifBlock): boolean => isNamed(block, XMP);
+
 /** Checks for a loop extension with a repeat count. */
 const isLoop = (block: GifBlock): boolean =>
   (isNamed(block, LOOP) || isNamed(block, OTHER_LOOP)) && block.head.length >= LOOP_BYTES;
@@ -90,7 +93,7 @@ export async function readGif(bytes: WindowReader): Promise<ImageFacts> {
       const repeats = head.readUInt16LE(REPEATS_AT); // without the first playback; 0 means forever
       loopCount = repeats && Math.min(repeats + 1, MAX_LOOP_COUNT);
     }
-    if (isNamed(block, XMP) && metadata.length === 0) metadata.push('xmp');
+    if (isXmp(block) && metadata.length === 0) metadata.push('xmp');
     if (end === undefined && name === 'cut' && head.length === 0) truncated = true;
     else contradictory ||= end === undefined;
   }

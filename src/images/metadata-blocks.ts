@@ -4,7 +4,8 @@ import { brotliDecompress } from 'node:zlib';
 import type { InputType } from '../tables/formats.ts';
 import type { ByteReader, WindowReader } from './containers/file.ts';
 import { TAG, TiffReader } from './containers/ifd.ts';
-import { boxes, jpegSegments, pngChunks, riffChunks } from './containers/parts.ts';
+import { boxes, gifBlocks, jpegSegments, pngChunks, riffChunks } from './containers/parts.ts';
+import { isXmp } from './gif.ts';
 import { META_BYTES } from './heif/heif.ts';
 import { metadataKindOf, metaIn, readItem } from './heif/heif-items.ts';
 import type { MetadataKind } from './image-info.ts';
@@ -38,6 +39,16 @@ export const SEGMENTS = [
 const WEBP_METADATA: Readonly<Record<string, MetadataKind>> = { EXIF: 'exif', 'XMP ': 'xmp' };
 
 /**
+ * Offset of XMP in its extension of a GIF, and what follows it, so that a reader that takes its bytes
+ * as lengths of sub-blocks finds the end (XMP part 3, 1.1.2).
+ */
+const GIF_PACKET_AT = 14;
+const GIF_TRAILER = Buffer.from([1, ...Array.from({ length: 256 }, (_, at) => 255 - at), 0]);
+
+/** Whether all metadata of a type is read. A BMP has none. */
+export const isMetadataRead = (type: InputType): boolean => type === 'bmp' || BLOCKS[type] !== undefined;
+
+/**
  * Yields the blocks of a file in its order. TIFF has its EXIF in its own directories, which are no
  * block. The metadata of other types than those in the table is not read.
  */
@@ -68,6 +79,12 @@ const BLOCKS: Partial<Record<InputType, (source: Source) => AsyncGenerator<Block
       if (kind) yield { kind, read: readAt(file, offset, length) };
     }
   },
+  async *gif({ window, file }) {
+    for await (const block of gifBlocks(window)) {
+      const { offset, end = offset } = block;
+      if (isXmp(block)) return yield { kind: 'xmp', read: gifPacket(file, offset + GIF_PACKET_AT, end) };
+    }
+  },
   async *tiff({ file }) {
     const tiff = await TiffReader.open(file);
     const tags = await tiff?.tags((await tiff.first()) ?? 0);
@@ -93,6 +110,13 @@ const BLOCKS: Partial<Record<InputType, (source: Source) => AsyncGenerator<Block
 /** Returns a function that reads a block. A damaged file can state a length below 0. */
 const readAt = (file: ByteReader, offset: number, length: number) => async () =>
   length > MAX_BLOCK_BYTES ? undefined : file.read(offset, Math.max(0, length));
+
+/** Returns a function that reads the XMP of a GIF; undefined if it does not end as it must. */
+const gifPacket = (file: ByteReader, start: number, end: number) => async () => {
+  const block = await readAt(file, start, end - start)();
+  const length = (block?.length ?? 0) - GIF_TRAILER.length;
+  return block?.subarray(length).equals(GIF_TRAILER) ? block.subarray(0, length) : undefined;
+};
 
 async function* heifBlocks({ file }: Source): AsyncGenerator<Block> {
   const meta = metaIn(await file.read(0, META_BYTES));

@@ -4,17 +4,9 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { box, boxesOf } from '../../scripts/fixtures/boxes.ts';
 import { OUTPUTS, type OutputType } from '../../src/tables/formats.ts';
-import {
-  convert,
-  converted,
-  edgeCase,
-  expectSuccess,
-  type Fields,
-  fixture,
-  identify,
-} from '../helpers/client.ts';
+import { convert, converted, expectSuccess, type Fields, fixture, identify } from '../helpers/client.ts';
 import { tagsOf, withTags } from '../helpers/exif.ts';
-import { ALL_EXTRAS, decodeAny } from '../helpers/extra.ts';
+import { ALL_EXTRAS, decodeAny, extraPath } from '../helpers/extra.ts';
 import { difference, type Pixels } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
@@ -45,9 +37,19 @@ describe('metadata=copyright', () => {
     });
   }
 
-  it('says in a note that the metadata of a GIF is not read', async () => {
-    const gif = await edgeCase('everything.gif');
-    expect((await copyright(gif, { format: 'webp' })).notes).to.equal('metadata-partly-kept');
+  it('says in a note that the metadata of a PSD is not read', async () => {
+    const psd = await withTags('scene.psd', await readFile(extraPath('scene.psd')), ...COPYRIGHT);
+    expect((await copyright(psd, { format: 'webp' })).notes).to.equal('metadata-partly-kept');
+  });
+
+  it('is kept from the XMP of a GIF, as ExifTool reads it', async () => {
+    for (const name of ['scene.gif', 'moving.gif']) {
+      const gif = await withTags(name, await fixture(name), '-XMP-dc:Rights=Zoë', '-XMP-aux:SerialNumber=77');
+      const { notes, body } = await copyright(gif, { format: 'webp' });
+      expect(notes, name).to.equal(null);
+      expect(await tagsOf(body, 'webp')).to.include({ 'XMP-dc:Rights': 'Zoë' });
+      expect(body.includes('SerialNumber')).to.equal(false);
+    }
   });
 
   it('is kept for each result that asks for it, beside results without', async () => {

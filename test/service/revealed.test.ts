@@ -90,7 +90,8 @@ function withPlace(file: Buffer): Buffer {
   return changed;
 }
 
-const sourcePath = (name: string): string => (/heic|jxl/.test(name) ? extraPath(name) : fixturePath(name));
+const sourcePath = (name: string): string =>
+  /heic|jxl|jp2|psd|pdf|cur/.test(name) ? extraPath(name) : fixturePath(name);
 
 /** Returns the kinds of which ExifTool finds a value. */
 async function kindsIn(name: string, file: Buffer): Promise<RevealedKind[]> {
@@ -248,6 +249,29 @@ describe('what metadata gives away', () => {
       const { values } = await reveal(file);
       expect(values.map(({ kind, name, value }) => [kind, name, value])).to.deep.include(expected);
     }
+  });
+
+  it('is read from the XMP of a GIF, unless it does not end as XMP of a GIF must', async () => {
+    const source = await withTags('moving.gif', await fixture('moving.gif'), ...ALL_TAGS);
+    const found = await reveal(source);
+    expect(found.values.map(({ source: _, ...one }) => one)).to.deep.equal(
+      TAGS.filter(([tag]) => tag.startsWith('XMP'))
+        .map(([, name, kind, value]) => ({ kind, name, value }))
+        .sort((one, other) => REVEALED_KINDS.indexOf(one.kind) - REVEALED_KINDS.indexOf(other.kind)),
+    );
+    expect(found.complete).to.equal(true);
+    const { headers } = await converted(own.base, source);
+    expect(listed(headers, 'x-removed-metadata')).to.deep.equal(['camera', 'software', 'comment']);
+    const damaged = Buffer.from(source);
+    damaged[damaged.indexOf(Buffer.of(1, 255, 254, 253)) + 2] = 255;
+    expect(await reveal(damaged)).to.deep.include({ values: [], complete: false });
+  });
+
+  it('is complete only for types whose metadata is read', async () => {
+    for (const name of ['scene.svg', 'scene.pdf', 'scene.ico', 'scene.cur', 'scene.jp2', 'scene.psd'])
+      expect((await reveal(await readFile(sourcePath(name)))).complete, name).to.equal(false);
+    for (const name of ['scene.bmp', 'scene.gif', 'scene.png', 'scene.webp', 'scene.jxl'])
+      expect((await reveal(await readFile(sourcePath(name)))).complete, name).to.equal(true);
   });
 
   it('is bounded and has no control characters, whatever a file contains', async () => {

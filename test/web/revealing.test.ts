@@ -61,13 +61,14 @@ describe('what a photo gives away, on the page', () => {
     }
   });
 
-  it('is said not to be found, which is no promise, in a drawing that names its author', async () => {
+  it('is not said to be absent in a drawing, whose metadata the server does not read', async () => {
     const page = await open(service);
     const drawing =
       '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><title>By Ann</title></svg>';
     await page.pick([made('drawing.svg', Buffer.from(drawing))]);
     await (await page.openMenu('drawing.svg')).getByText('What it gives away').click();
     const dialog = page.getByRole('dialog', { name: 'What drawing.svg gives away' });
-    await dialog.getByText('Found no place, time, camera, owner or thumbnail.').waitFor();
+    await dialog.getByText('The metadata was not read.').waitFor();
+    expect(await dialog.getByText('Found no').count()).to.equal(0);
   });
 });

@@ -380,7 +380,10 @@ export interface Revealed {
     /** The file. */
     readonly base64: string;
   } | null;
-  /** Whether the server has read and listed all fields that it knows. */
+  /**
+   * Whether the server has read and listed all fields that it knows. False for a type whose
+   * metadata it does not read: SVG, PDF, ICO, CUR, JPEG 2000 and PSD.
+   */
   readonly complete: boolean;
 }
 

@@ -11,7 +11,7 @@ import { imageResources, iptcDatasets } from '../copyright/iptc.ts';
 import { readXmpProperties } from '../copyright/xmp.ts';
 import { withoutMarker } from '../exif.ts';
 import type { MetadataKind } from '../image-info.ts';
-import { MAX_BLOCK_BYTES, metadataBlocks, type Source } from '../metadata-blocks.ts';
+import { isMetadataRead, MAX_BLOCK_BYTES, metadataBlocks, type Source } from '../metadata-blocks.ts';
 import { isText, readPlainText } from '../png/png-text.ts';
 import { exifValues, isJpeg } from './exif-values.ts';
 import {
@@ -28,7 +28,7 @@ export interface Revealed {
   readonly values: readonly RevealedValue[];
   /** The embedded thumbnail, a JPEG. It can show what was cropped. */
   readonly thumbnail: { readonly media_type: string; readonly bytes: number; readonly base64: string } | null;
-  /** Whether these are all values: there are not too many, and all blocks could be read. */
+  /** Whether these are all values: there are not too many, and all metadata was read. */
   readonly complete: boolean;
 }
 
@@ -73,7 +73,7 @@ export function readRevealed(path: string, type: InputType): Promise<Revealed> {
   return withReader(path, async (window, file) => {
     const values: RevealedValue[] = [];
     let jpeg: Buffer | undefined;
-    let complete = true;
+    let complete = isMetadataRead(type);
     for (const items of [metadataItems, commentItems])
       for await (const item of items(type, { window, file })) {
         if ('jpeg' in item) jpeg ??= item.jpeg;

@@ -249,7 +249,11 @@ const REVEALED = z.strictObject({
     })
     .nullable()
     .describe('The embedded thumbnail, at most 64 KiB. It can show what was cropped.'),
-  complete: z.boolean().describe('Whether the server has read and listed all fields that it knows.'),
+  complete: z
+    .boolean()
+    .describe(
+      'Whether the server has read and listed all fields that it knows. False for a type whose metadata it does not read: SVG, PDF, ICO, CUR, JPEG 2000 and PSD.',
+    ),
 });
 
 const EXPLANATION = z.strictObject({

@@ -73,7 +73,11 @@ function Values({ of: { values, thumbnail, complete } }: { of: Revealed }) {
           </Group>
         )}
       </dl>
-      {!complete && <p class="quiet">There is more, or a part could not be read.</p>}
+      {!complete && (
+        <p class="quiet">
+          {isEmpty ? 'The metadata was not read.' : 'There is more, or a part could not be read.'}
+        </p>
+      )}
     </>
   );
 }
