@@ -168,6 +168,13 @@ describe('the size of an SVG', () => {
       expect(isConverted).to.equal(status === 200);
     });
 
+  it('can need more memory than librsvg may use, which is 413 and not a damaged file', async () => {
+    const layers = '<g opacity="0.5">'.repeat(5);
+    const svg = `<svg ${NAMESPACE} width="7000" height="7000">${layers}<rect width="7000" height="7000"/>${'</g>'.repeat(5)}</svg>`;
+    const { status, message } = await convert(service.base, Buffer.from(svg));
+    expect(`${status} ${message}`).to.include('413 The file needs more memory');
+  });
+
   it('with a view box above the limit is the requested size', async () => {
     const svg = `<svg ${NAMESPACE} viewBox="0 0 100000 50000"><rect width="100000" height="50000"/></svg>`;
     const file = await draw(svg, { format: 'png', width: '300' });

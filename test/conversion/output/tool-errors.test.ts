@@ -40,6 +40,8 @@ describe('a failed command', () => {
     ['with an unknown message', failed('corrupt image'), 'CORRUPT_IMAGE'],
     ['that could not write', failed('Error rendering SVG stdin: Write Error\n'), 'DISK_FULL', 'rsvg'],
     ['of librsvg without memory', failed('No Memory\n'), 'RESOURCE_LIMIT_EXCEEDED', 'rsvg'],
+    ['of librsvg without memory in Rust', end({ signal: 'SIGABRT' }), 'RESOURCE_LIMIT_EXCEEDED', 'rsvg'],
+    ['of librsvg without memory in GLib', end({ signal: 'SIGTRAP' }), 'RESOURCE_LIMIT_EXCEEDED', 'rsvg'],
     [
       ...(['of pngquant on a full disk', failed('  error: failed writing image to stdout (16)\n')] as const),
       ...(['DISK_FULL', 'pngquant'] as const),
