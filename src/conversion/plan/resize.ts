@@ -23,7 +23,7 @@ import {
   keptPoint,
   padOffset,
 } from './position.ts';
-import type { ScaledDecoding } from './scaled-decoding.ts';
+import { keepsSize, type ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
 import { boxGeometry, isRenderedToFit, setsSize, shownArea } from './size.ts';
 import { words } from './step.ts';
@@ -45,7 +45,10 @@ export const explainShrinking: Sentence = ({ scaledDecoding, image }) =>
   scaledDecoding &&
   `decoded at ${scaledDecoding.columns.decoded} × ${scaledDecoding.rows.decoded} instead of ${image.width} × ${image.height}`;
 
-/** Crops what libjpeg decoded partly from beyond the image, and repeats the last column or row. */
+/**
+ * Replaces what libjpeg decoded partly from beyond the image by the last column or row, or crops
+ * it. Both a crop and an extent copy all pixels: 8 ms for a megapixel with ImageMagick 7.
+ */
 export function fitDecoded(job: ConversionJob): string[] {
   const { columns, rows } = job.scaledDecoding ?? {};
   if (!columns || !rows || (columns.from === columns.decoded && rows.from === rows.decoded)) return [];
@@ -54,9 +57,12 @@ export function fitDecoded(job: ConversionJob): string[] {
   const filled = { width: columns.from + columns.repeated, height: rows.from + rows.repeated };
   const column = crop({ ...whole, width: 1 }, { x: whole.width - 1, y: 0 });
   const row = crop({ ...filled, height: 1 }, { x: 0, y: whole.height - 1 });
+  const extent =
+    keepsSize(columns) && keepsSize(rows) ? [] : words(`-extent ${formatGeometry(filled)} +repage`);
   // -append copies all pixels once more, which takes 70 ms for 1.5 megapixels with ImageMagick 7.
   return [
-    ...words(`-extent ${formatGeometry(filled)} +repage -compose Copy`),
+    ...extent,
+    ...words('-compose Copy'),
     ...repeat(column, { ...whole, width: columns.repeated }, `+${whole.width}+0`),
     ...repeat(row, { ...filled, height: rows.repeated }, `+0+${whole.height}`),
     ...words('-compose Over'),

@@ -88,10 +88,12 @@ function scaleJpeg(image: ImageInfo, target: Size): ScaledDecoding | undefined {
   const { width = 0, height = 0, detailed, codedUnit = { width: 8, height: 8, even: true } } = image;
   const minOversampling = MIN_OVERSAMPLING[detailed ? 'detailed' : 'smooth'];
   for (const { eighths, divisor } of DECODER_SCALES) {
-    const [columns, rows] = (['width', 'height'] as const).map((key) => {
+    const sides = (['width', 'height'] as const).map((key) => {
       const side = { length: image[key] ?? 0, unit: codedUnit[key], even: codedUnit.even };
       return scaleSide(side, eighths, target[key], minOversampling);
     });
+    const inPlace = sides.map((ways) => ways.find(keepsSize));
+    const [columns, rows] = inPlace.every(Boolean) ? inPlace : sides.map(([first]) => first);
     if (!columns || !rows) continue;
     // ImageMagick divides the sides by those requested, and rounds the result down.
     const requested = [width, height].map((side) => (side / (divisor + 0.5)).toFixed(2)).join('x');
@@ -100,16 +102,22 @@ function scaleJpeg(image: ImageInfo, target: Size): ScaledDecoding | undefined {
   return undefined;
 }
 
-/** Returns how a side is decoded; undefined with too few pixels, or if its edge moves too far. */
+/** Returns whether repeated pixels replace all that are not used, so that nothing is copied. */
+export const keepsSize = ({ decoded, from, repeated }: ScaledSide): boolean => from + repeated === decoded;
+
+/**
+ * Returns the ways to decode a side, best first; none with too few pixels, or if its edge moves too
+ * far.
+ */
 function scaleSide(
   side: JpegSide,
   eighths: number,
   target: number,
   minOversampling: number,
-): ScaledSide | undefined {
+): readonly ScaledSide[] {
   const exact = (side.length * eighths) / BLOCK;
   const from = pixelsWithin(side, eighths);
-  if (exact < target * minOversampling) return undefined;
+  if (exact < target * minOversampling) return [];
   const decoded = Math.ceil(exact);
   const fill = (repeated: number): ScaledSide => {
     const resized = Math.max(target, Math.round(((from + repeated) * target) / exact));
@@ -117,12 +125,10 @@ function scaleSide(
   };
   const shiftOf = ({ repeated, resized }: ScaledSide): number =>
     Math.abs((exact * resized) / (from + repeated) - target);
-  const cut = fill(0);
-  if (shiftOf(cut) <= MAX_SHIFT) return cut;
   // More than one repeated pixel would be visible as a stripe.
-  if (exact - from >= 1) return undefined;
-  const [best = cut] = REPEATED.map(fill).sort((one, other) => shiftOf(one) - shiftOf(other));
-  return shiftOf(best) <= MAX_SHIFT ? best : undefined;
+  const repeated = exact - from >= 1 ? [] : REPEATED.map(fill);
+  repeated.sort((one, other) => shiftOf(one) - shiftOf(other));
+  return [fill(0), ...repeated].filter((way) => shiftOf(way) <= MAX_SHIFT);
 }
 
 /**

@@ -157,6 +157,25 @@ describe('the plan', () => {
       expect([3360, 3368, 3361].map((width) => threeEighths(width, half))).to.deep.equal([3, 4, 3]);
     });
 
+    it('copies all pixels for a partly covered column or row only if replacing it would move an edge too far', () => {
+      const copyOf = (width: number, height: number): string | undefined => {
+        const [command = ''] = lines({ type: 'jpg', width, height }, { width: 300 });
+        return / JPEG:in\[0\] (-crop|-extent) /.exec(command)?.[1];
+      };
+      const sizes = [
+        [2560, 1440],
+        [3021, 2013],
+        [2000, 1333],
+        [1999, 1333],
+      ] as const;
+      expect(sizes.map(([width, height]) => copyOf(width, height))).to.deep.equal([
+        undefined,
+        undefined,
+        '-crop',
+        '-extent',
+      ]);
+    });
+
     it('decodes a JPEG completely that is smaller than a coded unit', () => {
       const codedUnit = { width: 16, height: 8, even: false };
       expect(eighths({ width: 15, height: 8000, codedUnit }, { height: 100 })).to.equal(8);
