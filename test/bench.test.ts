@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Image } from '../scripts/bench/images.ts';
+import { formatLikeness } from '../scripts/bench/likeness.ts';
 import { measure } from '../scripts/bench/load.ts';
 import { parseReference } from '../scripts/bench/reference.ts';
 import { sweep } from '../scripts/bench/sweep.ts';
@@ -60,6 +61,19 @@ describe('the sweep of the benchmark', () => {
       .to.match(/^\| 300 pixels \| 2 \|/m)
       .and.not.include('1200');
     expect(report).to.match(/^Pairs above 4: \d$/m);
+  });
+});
+
+describe('the likeness report of the benchmark', () => {
+  it('has a dash instead of a ratio to sharp if sharp does not write the format', () => {
+    const encoded = { bytes: 50, quality: 80, ssim: 0.98, psnr: 40 };
+    const pair = { name: 'any', fixed: encoded, auto: encoded, cost: 2 };
+    const report = formatLikeness([
+      { ...pair, format: 'jxl', sharp: undefined },
+      { ...pair, format: 'webp', sharp: { ...encoded, bytes: 100 } },
+    ]);
+    expect(report).to.include('| jxl | 1 | 1.00 | – |').and.include('| webp | 1 | 1.00 | 0.50 |');
+    expect(report).to.not.include('NaN');
   });
 });
 

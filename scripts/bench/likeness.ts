@@ -64,7 +64,7 @@ export async function compareLikeness(folder: string, only: string): Promise<str
       process.stderr.write(`${cells(pair).join('  ')}\n`);
     }
   }
-  return report(pairs);
+  return formatLikeness(pairs);
 }
 
 async function comparePair(
@@ -159,9 +159,10 @@ const cells = ({ name, format, fixed, auto, sharp: other, cost }: Pair): string[
   cost.toFixed(1),
 ];
 
-function report(pairs: readonly Pair[]): string {
+/** Formats a report in Markdown. A format that sharp does not write has no ratio to it. */
+export function formatLikeness(pairs: readonly Pair[]): string {
   const rows = [...Map.groupBy(pairs, ({ format }) => format)].map(([format, own]) => {
-    const ratio = (values: readonly number[]) => geometricMean(values).toFixed(2);
+    const ratio = (values: readonly number[]) => (values.length > 0 ? geometricMean(values).toFixed(2) : '–');
     const psnr = (value: number) => Math.min(value, 60);
     return [
       format,
