@@ -16,14 +16,21 @@ export function redrawn(
 ): Raster {
   const data = Uint8Array.from(raster.data);
   for (let y = top; y < top + height; y += 1) {
-    for (let x = left; x < left + width; x += 1) data.set(colour(x, y), (y * raster.width + x) * 4);
+    for (let x = left; x < left + width; x += 1) {
+      const at = (y * raster.width + x) * 4;
+      // One by one: faster than data.set for four values.
+      const values = colour(x, y);
+      for (let channel = 0; channel < values.length; channel += 1)
+        data[at + channel] = values[channel] as number;
+    }
   }
   return { ...raster, data };
 }
 
 /** Returns the RGBA values of a pixel. */
 export function pixel({ width, data }: Raster, x: number, y: number): number[] {
-  return [...data.subarray((y * width + x) * 4, (y * width + x) * 4 + 4)];
+  const at = (y * width + x) * 4;
+  return [data[at], data[at + 1], data[at + 2], data[at + 3]] as number[];
 }
 
 /** Shifts an image to the right by some pixels. */
