@@ -1,4 +1,5 @@
 // @full: random damage to all fixtures
+// @slow
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
