@@ -5,9 +5,10 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { BUILT_PROGRAM } from '../processes/start.ts';
 import { count, emptyTally } from './clients.ts';
 import { type Fault, type FaultParts, finish, type Outcome, runLoad } from './fault.ts';
-import { MAIN, processesLeft, scratch, startServer, waitUntil } from './server.ts';
+import { processesLeft, scratch, startServer, waitUntil } from './server.ts';
 
 /** Interruptions by the name that the report prints. */
 export const INTERRUPTIONS: Readonly<Record<string, Fault>> = {
@@ -82,10 +83,14 @@ async function interruptCommand({ random, seconds }: FaultParts): Promise<Outcom
   const images = readdirSync(IMAGES).filter((name) => /^(?:scene|window|orientation)/.test(name));
   for (const [at, name] of images.entries()) cpSync(join(IMAGES, name), join(source, `${at}-${name}`));
   const start = (output: string): ChildProcess =>
-    spawn(process.execPath, [MAIN, 'convert', source, '--format', 'png', '--output', output, '--update'], {
-      env: { PATH: process.env.PATH, TEMP_DIR: temp },
-      stdio: 'ignore',
-    });
+    spawn(
+      process.execPath,
+      [BUILT_PROGRAM, 'convert', source, '--format', 'png', '--output', output, '--update'],
+      {
+        env: { PATH: process.env.PATH, TEMP_DIR: temp },
+        stdio: 'ignore',
+      },
+    );
   const [status] = await event(start(expected), 'exit');
   if (status !== 0) throw new Error(`imagemill convert failed with status ${status}`);
   const names = resultsIn(expected);

@@ -8,11 +8,8 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isRunning } from '../../test/helpers/util.ts';
 import type { Probe } from '../processes/probe.ts';
-import { NODE_FLAGS, type ServerProcess, startServerProcess } from '../processes/start.ts';
+import { BUILT_PROGRAM, NODE_FLAGS, type ServerProcess, startServerProcess } from '../processes/start.ts';
 import { listProcesses, listTree, PROBE_MODULE, readProbe } from '../processes/usage.ts';
-
-/** Path of the program. */
-export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
 /** Flags of Node.js in `npm start`, and those to measure the process. */
 const FLAGS = [...NODE_FLAGS, '--expose-gc', `--import=${PROBE_MODULE}`];
@@ -52,7 +49,7 @@ export async function startServer(
     PROBE_FILE: probeFile,
     UPLOAD_TIMEOUT_MS: '20000',
   };
-  const command = [...prefix, process.execPath, ...FLAGS, MAIN];
+  const command = [...prefix, process.execPath, ...FLAGS, BUILT_PROGRAM];
   const started = await startServerProcess({ ...defaults, ...settings }, command);
   let last: number[] = [];
   return {
