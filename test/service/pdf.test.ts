@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame } from '../../scripts/fixtures/scene.ts';
+import { withChunk } from '../../scripts/fixtures/writers.ts';
 import { convert, converted, edgeCase, type Fields, fixture } from '../helpers/client.ts';
 import { entropyCoded, imageRows, imageSizes, jpegIn, pdfFacts } from '../helpers/pdf.ts';
 import { decode, difference, drawPdf, onGrey, plain, toPixels } from '../helpers/pixels.ts';
@@ -166,6 +167,14 @@ describe('conversion to PDF', () => {
       const onGreyPaper = onGrey(await toPixels(sharp(source)), 128);
       expect(difference(await decode(flat.body, 'pdf'), onGreyPaper).psnr, name).to.be.at.least(35);
     }
+  });
+
+  it('has a soft mask of greys with kept metadata, whatever background a PNG states', async () => {
+    const background = Buffer.from([0, 0, 0, 255, 0, 0]); // green
+    const source = withChunk(await fixture('window.png'), 'bKGD', background);
+    const { body } = await made(source, { metadata: 'all', quality: '95' });
+    const expected = onGrey(await toPixels(sharp(source)), 255);
+    expect(difference(await decode(body, 'pdf'), expected).psnr).to.be.at.least(35);
   });
 
   it('has no soft mask for an opaque picture with alpha', async () => {

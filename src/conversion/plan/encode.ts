@@ -374,7 +374,8 @@ function encodePage(job: ConversionJob, page: DocumentPage, at: number): string[
 /** Writes alpha as greys, prints whether it is needed, and turns it off. */
 function writeMask(file: string, at: number): string[] {
   const greys = define('png', { 'color-type': 0 }); // a soft mask has no palette
-  const extract = ['(', '+clone', '-alpha', 'set', '-alpha', 'extract', '-depth', '8'];
+  // With a background in colour (bKGD), ImageMagick would write RGB, which a soft mask cannot be.
+  const extract = words('( +clone -alpha set -alpha extract -strip -depth 8');
   const write = [...compressPng(4, 1), ...greys, '-write', `PNG:${file}`, '+delete', ')'];
   return [...printOpaquePage(at), ...extract, ...write, '+define', 'png:color-type', '-alpha', 'off'];
 }
