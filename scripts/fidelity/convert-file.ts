@@ -1,4 +1,4 @@
-/** @module Converts one file with the engine of the service and default options. */
+/** @module Converts one file with the engine of the service. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
@@ -26,7 +26,8 @@ export const convertFile = (engine: ConversionEngine, source: Source): Promise<F
     const convert = async (format: OutputType) => {
       const folder = await workspace.folder(format);
       await writeFile(join(folder, INPUT_FILE), source.bytes);
-      const options: ConvertOptions = { format, quality: 80, metadata: 'none' };
+      // A PDF is drawn at 72 dpi, at which its pixels are those of the file.
+      const options: ConvertOptions = { format, quality: 80, metadata: 'none', dpi: 72 };
       const file = { folder, type: source.type, label: source.name };
       return engine.convert(file, options, new AbortController().signal).then(
         ({ path, notes }) => ({ format, path, notes }),

@@ -29,12 +29,13 @@ describe('npm run fidelity', () => {
   it('ends with 0 when each result is what sharp and Pillow show, or what the reference shows', async () => {
     const { status, stdout } = await run({
       'scene.png': fixturePath('scene.png'),
+      'printed.png': await sharp(fixturePath('scene.png')).withMetadata({ density: 150 }).png().toBuffer(),
       'window.tiff': fixturePath('window.tiff'),
       'moving.gif': fixturePath('moving.gif'),
       'window.tiff.png': await asPng(fixturePath('window.tiff')),
       'notes.txt': Buffer.from('no image'),
     });
-    expect(stdout).to.match(/: 3 files, 18 conversions; failed 0,/);
+    expect(stdout).to.match(/: 4 files, 24 conversions; failed 0,/);
     expect(stdout).to.not.include('disagree');
     expect(status).to.equal(0);
   });
