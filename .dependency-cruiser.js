@@ -126,8 +126,8 @@ const LAYERS = [
     { path: '^src/server/openapi/' },
     { path: ['^src/(process|files)/', 'node_modules/express'], dependencyTypes: ['local', 'npm'] },
   ),
-  // The page imports the formats, the options, the notes, the sizes of results and text functions.
-  // It requests everything else over HTTP.
+  // The page imports the formats, the options, the notes, the sizes of results and of drawings, and
+  // text functions. It requests everything else over HTTP.
   forbid(
     'web-app-uses-the-api',
     { path: '^src/web/' },
@@ -135,7 +135,7 @@ const LAYERS = [
       path: '^src/',
       pathNot: [
         '^src/web/',
-        '^src/(tables/(fitting|formats|options|notes)|base/(shell|text|name-pattern)).ts$',
+        '^src/(tables/(fitting|formats|options|notes)|base/(shell|text|name-pattern)|images/svg/svg-(size|markup)).ts$',
         '^src/client/library/',
       ],
     },

@@ -148,8 +148,9 @@ describe('converting on the page', () => {
     const page = await open(service);
     await page.showMore();
     await page.getByLabel('Names of results').fill('{name}-{width}w-{height}h');
-    const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="33" height="17"/>';
-    const drawing = await writeTempFile('drawing.svg', svg);
+    const drawn = (attributes: string) =>
+      writeTempFile('drawing.svg', `<svg xmlns="http://www.w3.org/2000/svg" ${attributes}/>`);
+    const drawing = await drawn('width="33" height="17"');
     for (const [file, query, expected] of [
       ['scene.jpg', 'output_format=jpg&width=60', 'scene-60w-40h.jpg'],
       ['scene.jpg', 'output_format=png&rotate=90&crop=10,20,40,50&scale=50', 'scene-20w-25h.png'],
@@ -158,6 +159,18 @@ describe('converting on the page', () => {
       ['scene.jpg', 'width=300&height=50&fit=contain', 'scene-300w-50h.webp'],
       ['scene.jpg', 'width=90&height=160&fit=fill&enlarge=true', 'scene-90w-160h.webp'],
       ['scene.svg', 'output_format=gif&width=240', 'scene-240w-160h.gif'],
+      [await drawn('viewBox="0 0 33.3 17"'), 'output_format=webp', 'drawing-34w-17h.webp'],
+      [await drawn('viewBox="0 0 33 17"'), 'width=300&height=50', 'drawing-98w-50h.webp'],
+      [await drawn('viewBox="0 0 33 17"'), 'scale=37', 'drawing-12w-6h.webp'],
+      [await drawn('viewBox="0 0 33 17" width="100%" height="100%"'), 'rotate=90', 'drawing-17w-33h.webp'],
+      [await drawn('viewBox="0 0 33 17" width="20pt"'), 'output_format=webp', 'drawing-27w-14h.webp'], // 26.67 × 13.74
+      [await drawn('viewBox="0 0 33 17" height="3em"'), 'output_format=webp', 'drawing-94w-48h.webp'], // 93.18 × 48
+      [await drawn('width="1cm" height="33.3"'), 'output_format=webp', 'drawing-38w-34h.webp'], // 37.80 × 33.3
+      [
+        await drawn('width="9" height="9" style="width: 20px; height: 12.5px"'),
+        'output_format=webp',
+        'drawing-20w-13h.webp',
+      ],
       [drawing, 'width=300&height=50', 'drawing-98w-50h.webp'], // 97.06 × 50
       [drawing, 'scale=37', 'drawing-12w-6h.webp'], // 12.21 × 6.29
       [drawing, 'width=50&crop=10%25,10%25,33%25,47%25', 'drawing-50w-37h.webp'], // of 10.89 × 7.99

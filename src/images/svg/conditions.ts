@@ -4,16 +4,9 @@
  * rewriting.
  */
 import type { Size } from '../image-info.ts';
-import {
-  ABSOLUTE_UNITS,
-  type CSSToken,
-  closingOf,
-  splitAt,
-  TokenType,
-  textOf,
-  withoutBlanks,
-} from './css.ts';
+import { type CSSToken, closingOf, splitAt, TokenType, textOf, withoutBlanks } from './css.ts';
 import { COLOUR_FUNCTIONS } from './features.ts';
+import { ABSOLUTE_UNITS } from './svg-size.ts';
 
 /** Unknown is undefined, and makes a query false, but not its parts: `not` of it is unknown. */
 type Truth = boolean | undefined;

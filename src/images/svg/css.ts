@@ -29,17 +29,6 @@ export const OPENING: readonly string[] = [
 ];
 const CLOSING: readonly string[] = [TokenType.CloseParen, TokenType.CloseSquare, TokenType.CloseCurly];
 
-/** Pixels per absolute unit at 96 pixels per inch (CSS Values 4, section 6.2). */
-export const ABSOLUTE_UNITS: Readonly<Record<string, number>> = {
-  '': 1,
-  px: 1,
-  in: 96,
-  cm: 96 / 2.54,
-  mm: 96 / 25.4,
-  pt: 96 / 72,
-  pc: 16,
-};
-
 /** CSS that all rewriters of one SVG can still parse together. A token takes up to 1 µs. */
 export interface CssBudget {
   /** 0 after a text exceeded the budget, so that no later text is parsed without that one. */

@@ -1,25 +1,20 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
 import type { WindowReader } from '../containers/file.ts';
 import { type ImageFacts, RGB_PIXELS, type Size } from '../image-info.ts';
-import { ABSOLUTE_UNITS, type CssBudget, type Declaration, parseDeclarations, toRgb } from './css.ts';
+import { type CssBudget, type Declaration, parseDeclarations, toRgb } from './css.ts';
 import { hasNew, hasUnresolved, MAX_FOUND, PAIRS } from './features.ts';
-import { parseViewBox, positiveSize, skipXmlPreamble } from './svg-markup.ts';
+import { attributeOf, skipXmlPreamble } from './svg-markup.ts';
+import { statedSize } from './svg-size.ts';
 
 const ROOT_BYTES = 64 * 1024;
-
-/** Font sizes per relative unit. `ch` depends on the version of librsvg. */
-const FONT_UNITS: Readonly<Record<string, number>> = { em: 1, ex: 0.5, ch: Number.NaN };
-/** Initial font size of librsvg in pixels. CSS has 16, which `rewrite.ts` writes into the root. */
-const FONT_SIZE = 12;
+/** Initial font size of librsvg. CSS has 16 pixels, which `rewrite.ts` writes into the root. */
+const FONT_SIZE = '12px';
 
 /**
  * Markup of style sheets. They are not found in UTF-16, or after the first {@link ROOT_BYTES}. In
  * these cases, the calculated size can be wrong.
  */
 const STYLE_SHEETS = ['<style', ':style', '<?xml-stylesheet'];
-
-/** Length in pixels; NaN if only librsvg knows it; `auto` from the view box or the other side. */
-type Length = number | 'auto';
 
 /**
  * Reads the size of an SVG from its root element, as librsvg calculates it, in pixels and
@@ -113,38 +108,19 @@ async function findFeatures(bytes: WindowReader): Promise<ImageFacts> {
 }
 
 const readRoot = (tag: string, budget: CssBudget): Root => {
-  return { tag, style: parseDeclarations(attribute(tag, 'style') ?? '', budget) };
+  return { tag, style: parseDeclarations(attributeOf(tag, 'style') ?? '', budget) };
 };
+
+const sizeOfRoot = (root: Root): Size | undefined =>
+  statedSize({
+    widths: valuesOf(root, 'width'),
+    heights: valuesOf(root, 'height'),
+    fontSize: valuesOf(root, 'font-size')[0] ?? FONT_SIZE,
+    viewBox: attributeOf(root.tag, 'viewBox'),
+  });
 
 /** Calculates the size that a root tag states; undefined if it depends on the drawing. */
 export const sizeOf = (tag: string, budget: CssBudget): Size | undefined => sizeOfRoot(readRoot(tag, budget));
-
-/** Calculates the size. A percentage counts as `auto`, because there is no container. */
-function sizeOfRoot(root: Root): Size | undefined {
-  const width = sideOf(root, 'width');
-  const height = sideOf(root, 'height');
-  const box = parseViewBox(attribute(root.tag, 'viewBox'));
-  if (width !== 'auto' && height !== 'auto') return positiveSize({ width, height });
-  if (!box) return undefined;
-  if (width !== 'auto') return positiveSize({ width, height: (width * box.height) / box.width });
-  if (height !== 'auto') return positiveSize({ width: (height * box.width) / box.height, height });
-  return box;
-}
-
-/** Reads a side. Invalid lengths are ignored. */
-function sideOf(root: Root, name: string): Length {
-  const fontSize = fontSizeOf(root);
-  const lengths = valuesOf(root, name).map((text) => length(text, fontSize));
-  return lengths.find((value) => value !== undefined) ?? 'auto';
-}
-
-/** Returns the font size in pixels; NaN for a keyword, and a relative or unknown value. */
-function fontSizeOf(root: Root): number {
-  const [text] = valuesOf(root, 'font-size');
-  if (text === undefined) return FONT_SIZE;
-  const fontSize = length(text, Number.NaN);
-  return typeof fontSize === 'number' ? fontSize : Number.NaN;
-}
 
 /**
  * Returns the values of a property by precedence: those of the `style` attribute, and then the
@@ -152,24 +128,6 @@ function fontSizeOf(root: Root): number {
  */
 function valuesOf({ tag, style }: Root, name: string): string[] {
   const declared = style.filter((one) => one.name === name).map(({ value }) => value);
-  const presented = attribute(tag, name);
+  const presented = attributeOf(tag, name);
   return [...byPrecedence(declared), ...(presented === undefined ? [] : [presented])];
-}
-
-function attribute(tag: string, name: string): string | undefined {
-  const match = new RegExp(`\\s${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)')`).exec(tag);
-  return match?.[1] ?? match?.[2];
-}
-
-/** @returns undefined for an invalid length: a negative number or an unknown unit */
-function length(text: string, fontSize: number): Length | undefined {
-  if (text.includes('&')) return Number.NaN; // an entity
-  if (text.trim() === 'auto') return 'auto';
-  const [, number, unit = ''] = /^\s*\+?([\d.]+(?:e[+-]?\d+)?)(%|[a-z]*)\s*$/i.exec(text) ?? [];
-  if (number === undefined) return undefined;
-  if (unit === '%') return 'auto';
-  const name = unit.toLowerCase();
-  const fontSizes = FONT_UNITS[name];
-  const pixels = fontSizes === undefined ? ABSOLUTE_UNITS[name] : fontSizes * fontSize;
-  return pixels === undefined ? undefined : Number(number) * pixels;
 }

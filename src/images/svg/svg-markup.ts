@@ -1,5 +1,4 @@
 /** @module Finds the root element, the tags and the style sheets in the text of an SVG. */
-import type { Size } from '../image-info.ts';
 
 export interface Range {
   readonly start: number;
@@ -157,14 +156,8 @@ function decode(head: Uint8Array): string {
   return new TextDecoder(encoding).decode(head);
 }
 
-/** Returns a size whose sides are positive; undefined for any other. */
-export function positiveSize(size: Size): Size | undefined {
-  return size.width > 0 && size.height > 0 && Number.isFinite(size.width * size.height) ? size : undefined;
-}
-
-/** Returns the size of a view box; undefined if it is invalid. */
-export function parseViewBox(value: string | undefined): Size | undefined {
-  const numbers = (value?.trim().split(/[\s,]+/) ?? []).map(Number);
-  const [width = 0, height = 0] = numbers.slice(2);
-  return numbers.length === 4 && numbers.every(Number.isFinite) ? positiveSize({ width, height }) : undefined;
+/** Returns the value of an attribute in a start tag. */
+export function attributeOf(tag: string, name: string): string | undefined {
+  const match = new RegExp(`\\s${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)')`).exec(tag);
+  return match?.[1] ?? match?.[2];
 }

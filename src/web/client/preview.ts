@@ -1,11 +1,14 @@
 /** @module Previews: the size and a thumbnail of an image, decoded by the browser. */
 import type { Signal } from '@preact/signals';
+import { attributeOf, skipPreamble } from '../../images/svg/svg-markup.ts';
+import { statedSize } from '../../images/svg/svg-size.ts';
+import type { Size } from '../../tables/fitting.ts';
 import { INPUTS } from '../../tables/formats.ts';
 
 /** Size of an image in pixels, 0 × 0 for an SVG without a size of its own, and its thumbnail. */
-export interface Preview {
-  readonly width: number;
-  readonly height: number;
+export interface Preview extends Size {
+  /** Size of an SVG in the calculation of the server, with fractions, if its root states it. */
+  readonly stated?: Size | undefined;
   /** Object URL of the thumbnail; undefined if the browser cannot decode the image. */
   readonly thumbnail?: string;
 }
@@ -56,25 +59,37 @@ async function decodePreview(file: Blob): Promise<Preview> {
     await image.decode();
     const { naturalWidth: width, naturalHeight: height } = image;
     const thumbnail = await createThumbnail(image, width, height);
-    return (await hasOwnSize(file)) ? { width, height, thumbnail } : { width: 0, height: 0, thumbnail };
+    const drawing = file.type === INPUTS.svg.mediaType ? parseDrawing(await file.text()) : undefined;
+    const size = drawing && !drawing.hasOwnSize ? { width: 0, height: 0 } : { width, height };
+    return { ...size, stated: drawing?.stated, thumbnail };
   } finally {
     image.src = '';
     URL.revokeObjectURL(url);
   }
 }
 
+/** Initial font size of CSS, which the server writes into the root element. */
+const FONT_SIZE = '16px';
+
 /**
- * Returns false for an SVG without a size of its own: the natural size is then a default of the
- * browser, such as 300 × 150.
+ * Reads the size of an SVG from its start tag. Without a size of its own, the natural size is a
+ * default of the browser, such as 300 × 150. `DOMParser` would report each `style` as a violation
+ * of the content security policy.
  */
-async function hasOwnSize(file: Blob): Promise<boolean> {
-  if (file.type !== INPUTS.svg.mediaType) return true;
-  const { documentElement: svg } = new DOMParser().parseFromString(await file.text(), 'image/svg+xml');
-  if (!(svg instanceof SVGSVGElement)) return false;
-  const isAbsolute = (length: string) => /^\s*[+.]?\d[^%]*$/.test(length);
-  return (['width', 'height'] as const).every((side) =>
-    isAbsolute(svg.style[side] || (svg.getAttribute(side) ?? '')),
-  );
+function parseDrawing(text: string): { readonly hasOwnSize: boolean; readonly stated: Size | undefined } {
+  const [tag = ''] = /^<[^>]*/.exec(skipPreamble(text)) ?? [];
+  const style = (attributeOf(tag, 'style') ?? '').split(';').map((declaration) => declaration.split(':'));
+  const valuesOf = (name: string) => {
+    const declared = style.findLast(([property = '']) => property.trim() === name)?.[1];
+    return [declared?.replace(/!\s*important/i, '') ?? '', attributeOf(tag, name) ?? ''].filter(Boolean);
+  };
+  const isAbsolute = ([length = '']: readonly string[]) => /^\s*[+.]?\d[^%]*$/.test(length);
+  const [widths, heights] = [valuesOf('width'), valuesOf('height')];
+  const [fontSize = FONT_SIZE] = valuesOf('font-size');
+  return {
+    hasOwnSize: isAbsolute(widths) && isAbsolute(heights),
+    stated: statedSize({ widths, heights, fontSize, viewBox: attributeOf(tag, 'viewBox') }),
+  };
 }
 
 /** Draws the central square of an image as WebP and returns an object URL. */

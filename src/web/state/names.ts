@@ -54,7 +54,7 @@ export const exampleName = computed(() => {
   const all = item ? choicesOf(item.own).all() : options.value;
   const file = item?.file ?? new File([], 'photo.jpg');
   const isImage = FORMATS[all.format].mediaType.startsWith('image/');
-  const size = (item && knownSize(item)) ?? EXAMPLE_SIZE;
+  const size = item?.preview.value?.stated ?? (item && knownSize(item)) ?? EXAMPLE_SIZE;
   const planned = isImage ? plannedSize(size, all, inputTypeOf(file) === 'svg') : undefined;
   return `${fill(file, planned)}.${all.format === SMALLEST ? '…' : all.format}`;
 });
