@@ -39,8 +39,8 @@ export const SEGMENTS = [
 const WEBP_METADATA: Readonly<Record<string, MetadataKind>> = { EXIF: 'exif', 'XMP ': 'xmp' };
 
 /**
- * Offset of XMP in its extension of a GIF, and what follows it, so that a reader that takes its bytes
- * as lengths of sub-blocks finds the end (XMP part 3, 1.1.2).
+ * Offset of XMP in its extension of a GIF, and what follows it, so that a reader that takes its
+ * bytes as lengths of sub-blocks finds the end (XMP part 3, 1.1.2).
  */
 const GIF_PACKET_AT = 14;
 const GIF_TRAILER = Buffer.from([1, ...Array.from({ length: 256 }, (_, at) => 255 - at), 0]);

@@ -48,9 +48,9 @@ const LOSSLESS: PixelThresholds = { max: ROUNDING, area: 3, deltaE: 0.5 };
 /** Two encoders of the same quality reach 33 dB (small images), 0.956, 9.5 and 0.6. */
 export const LOSSY: PixelThresholds = { psnr: 32, ssim: 0.95, patch: 10, deltaE: 0.8 };
 /**
- * With and without dithering, a palette of 256 colours reaches 33 dB, 0.98, 23.5 and 1.3. More is not
- * the noise of dithering: in a picture of 720 × 480 pixels with 25.5, libvips spreads the error over a
- * violet area until all of it is grey, with a mean that differs by 18, 36 and 18 levels.
+ * With and without dithering, a palette of 256 colours reaches 33 dB, 0.98, 23.5 and 1.3. More is
+ * not the noise of dithering: in a picture of 720 × 480 pixels with 25.5, libvips makes a violet
+ * area grey, whose mean differs by 18, 36 and 18 levels.
  */
 const PALETTE: PixelThresholds = { psnr: 32, ssim: 0.97, patch: 25, deltaE: 1.5 };
 
