@@ -23,7 +23,8 @@ import {
 } from './input/inspect.ts';
 import { digestOf } from './key.ts';
 import type { Capabilities } from './limits/capabilities.ts';
-import { iconSize, isLossless, numericQuality } from './plan/encode.ts';
+import { iconSize, isLossless } from './plan/encode.ts';
+import { numericQuality } from './plan/external-encoders.ts';
 import { createJob } from './plan/job.ts';
 import { countPages } from './plan/size.ts';
 import { type AdmittedJob, type ConvertOptions, INPUT_FILE } from './plan/types.ts';

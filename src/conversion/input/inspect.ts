@@ -33,7 +33,7 @@ import { ServiceError, serviceErrorFrom } from '../../tables/errors.ts';
 import { canHavePalette, type InputType, isHeif, type OutputType } from '../../tables/formats.ts';
 import type { ConversionInput, FileConversion, Inspector, OwnedInput } from '../context.ts';
 import { isPaletteError, isProfileError } from '../output/tool-errors.ts';
-import { COPYRIGHT_FILES } from '../plan/encode.ts';
+import { COPYRIGHT_FILES } from '../plan/external-encoders.ts';
 import { transcodes } from '../plan/job.ts';
 import { commonScale, exceedsFormat, extentOf, keepsAllFrames, turnOf } from '../plan/size.ts';
 import { type ConvertOptions, INPUT_FILE, MAGICK_FEATURES } from '../plan/types.ts';

@@ -8,7 +8,7 @@ import { maxToolFileBytes } from '../../process/sandbox/configure.ts';
 import type { Config } from '../../tables/config.ts';
 import { serviceError, type TimeLimit } from '../../tables/errors.ts';
 import { canHavePalette, MAX_WATERMARK, OUTPUTS } from '../../tables/formats.ts';
-import { EXTERNAL_ENCODERS } from '../plan/encode.ts';
+import { EXTERNAL_ENCODERS } from '../plan/external-encoders.ts';
 import { MAX_TRIALS, MAX_WHOLE_PIXELS, stripsOf } from '../plan/likeness.ts';
 import {
   countPages,

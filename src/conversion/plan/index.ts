@@ -11,6 +11,7 @@ import * as decoding from './decode.ts';
 import { planDocument } from './document.ts';
 import { EDIT_STAGES } from './edits.ts';
 import * as encoding from './encode.ts';
+import * as external from './external-encoders.ts';
 import { deriveAgain, magickDecoder, toolsFor } from './job.ts';
 import {
   DECODED_PNG,
@@ -167,11 +168,11 @@ const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Command | Comm
     deflateLevel: 1, // the size of the PNG shows whether the image is flat
   }),
   magick: (job) => ({ args: job.isEmbedded ? decodeOnly() : magickStages(job).flat() }),
-  img2webp: (job) => ({ args: encoding.webpArguments(job) }),
-  cwebp: (job) => ({ args: encoding.exactWebpArguments(job) }),
-  cjxl: (job) => ({ args: encoding.encoderArguments(job) }),
-  avifenc: (job) => ({ args: encoding.encoderArguments(job) }),
-  pngquant: (job) => ({ args: encoding.paletteArguments(job), stdout: job.output }),
+  img2webp: (job) => ({ args: external.webpArguments(job) }),
+  cwebp: (job) => ({ args: external.exactWebpArguments(job) }),
+  cjxl: (job) => ({ args: external.encoderArguments(job) }),
+  avifenc: (job) => ({ args: external.encoderArguments(job) }),
+  pngquant: (job) => ({ args: external.paletteArguments(job), stdout: job.output }),
   pdfinfo: () => [], // inspects the file before there is a plan
   qpdf: () => [], // combines the results of several files
   pdftocairo: rendering.renderPages,

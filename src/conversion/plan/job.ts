@@ -8,7 +8,7 @@ import { KINDS, type KindRow } from '../../images/kinds.ts';
 import { INPUTS, type InputType, isHeif, OUTPUTS, type OutputType } from '../../tables/formats.ts';
 import type { ToolName } from '../../tables/tools.ts';
 import { colourKind } from './colour.ts';
-import { EXTERNAL_ENCODERS } from './encode.ts';
+import { EXTERNAL_ENCODERS } from './external-encoders.ts';
 import { searchOf } from './likeness.ts';
 import { pageFiles } from './rasterize.ts';
 import { scaleDecoding } from './scaled-decoding.ts';

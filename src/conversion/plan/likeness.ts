@@ -5,7 +5,8 @@
 import { isSameSize } from '../../images/image-info.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { AUTO_QUALITY } from '../../tables/options.ts';
-import { EXTERNAL_ENCODERS, encode, isLossless, writeNow } from './encode.ts';
+import { encode, isLossless, writeNow } from './encode.ts';
+import { EXTERNAL_ENCODERS } from './external-encoders.ts';
 import { type Extent, setsSize } from './size.ts';
 import { KEPT_FILE, OUTPUT, SUFFIX, words } from './step.ts';
 import type { ConversionJob } from './types.ts';

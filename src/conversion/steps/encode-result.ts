@@ -20,7 +20,8 @@ import {
 } from '../output/result.ts';
 import { explainByDisk } from '../output/tool-errors.ts';
 import { parseSampled } from '../plan/document.ts';
-import { iconSize, isLossless, numericQuality } from '../plan/encode.ts';
+import { iconSize, isLossless } from '../plan/encode.ts';
+import { numericQuality } from '../plan/external-encoders.ts';
 import { planAgain, planJob, planTrial } from '../plan/index.ts';
 import { deriveAgain } from '../plan/job.ts';
 import {

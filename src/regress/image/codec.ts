@@ -1,7 +1,7 @@
 /** @module Decodes results independently of the tested tools, and encodes images for reports. */
 import { hash } from 'node:crypto';
 import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
-import { numericQuality } from '../../conversion/plan/encode.ts';
+import { numericQuality } from '../../conversion/plan/external-encoders.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { Size } from '../../images/image-info.ts';
 import type { InputType, OutputType } from '../../tables/formats.ts';

@@ -4,7 +4,7 @@ import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { open, scene } from '../../../scripts/fixtures/scene.ts';
-import { EXTERNAL_ENCODERS } from '../../../src/conversion/plan/encode.ts';
+import { EXTERNAL_ENCODERS } from '../../../src/conversion/plan/external-encoders.ts';
 import { planDecoding } from '../../../src/conversion/plan/index.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
 import { completeStep } from '../../../src/conversion/plan/step.ts';
