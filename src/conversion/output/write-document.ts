@@ -11,13 +11,7 @@ import type { ConversionInput } from '../context.ts';
 import { pagesOfFewColours, transparentPages } from '../plan/document.ts';
 import { layOutPage } from '../plan/page.ts';
 import { nameFile, OUTPUT_STEM } from '../plan/step.ts';
-import {
-  type ConversionJob,
-  type DocumentPage,
-  type DocumentPlan,
-  INPUT_FILE,
-  MAGICK_FEATURES,
-} from '../plan/types.ts';
+import { type ConversionJob, type DocumentPage, type DocumentPlan, INPUT_FILE } from '../plan/types.ts';
 import { invalidOutputError, isNoFile } from './tool-errors.ts';
 
 /** A PDF to write. */
@@ -85,15 +79,10 @@ async function withPicture(
     return withJpeg(fileOf(jpeg), { profile, keepsMetadata }, use);
   }
   return withPng(fileOf(png as string), async (picture) => {
-    const { width, height, bits, colours } = picture;
+    const { bits, colours } = picture;
     const isBlackAndWhite = bits === 1 && colours === 'grey';
-    if (!fax || !isBlackAndWhite || !(await isSmallerFile(fileOf(fax), fileOf(png as string))))
-      return use(picture);
-    const isNegative = MAGICK_FEATURES[job.tools.magick].negativeFax;
-    return withFax(fileOf(fax), { width, height, isNegative }, use);
+    if (!fax || !isBlackAndWhite) return use(picture);
+    const { size } = await stat(fileOf(png as string));
+    return withFax(fileOf(fax), (found) => use(found.length < size ? found : picture));
   });
-}
-
-async function isSmallerFile(one: string, other: string): Promise<boolean> {
-  return (await stat(one)).size < (await stat(other)).size;
 }

@@ -25,7 +25,7 @@ export function planDocument(job: ConversionJob): DocumentPlan | undefined {
 }
 
 /** Names of the files of a page. */
-const fileOf = (at: number, what: 'jpg' | 'png' | 'g4' | 'alpha.png'): string =>
+const fileOf = (at: number, what: 'jpg' | 'png' | 'tiff' | 'alpha.png'): string =>
   `sheet${SUFFIX}-${at}.${what}`;
 
 /** Returns the pages of a PDF that has pictures; none for other formats or a PDF of vectors. */
@@ -48,7 +48,7 @@ function filesOf(job: ConversionJob, at: number): Pick<DocumentPage, 'jpeg' | 'p
   const { options, measured } = job;
   const { paletteKind } = factsOf(job, at);
   const colours = measured.sampledColours?.[at];
-  const [jpeg, png, fax] = [fileOf(at, 'jpg'), fileOf(at, 'png'), fileOf(at, 'g4')];
+  const [jpeg, png, fax] = [fileOf(at, 'jpg'), fileOf(at, 'png'), fileOf(at, 'tiff')];
   if (colours !== undefined) return { jpeg, png, fax: colours <= 2 ? fax : undefined };
   if (paletteKind === undefined && !options.lossless) return { jpeg };
   return { png, fax: paletteKind === 'bilevel' && !addsShades(options) ? fax : undefined };

@@ -248,8 +248,10 @@ function encodePages(job: ConversionJob): string[] {
   const written = [...pages.keys()].filter((at) => !sampledColours || sampledColours[at] !== undefined);
   const final = written.at(-1);
   return written.flatMap((at) => {
-    const args = encodePage(job, pages[at] as DocumentPage, at);
-    if (at !== final) return ['(', '-clone', String(at), ...writeNow(args), '+delete', ')'];
+    const page = pages[at] as DocumentPage;
+    const args = encodePage(job, page, at);
+    const reset = page.fax ? ['+compress'] : []; // would apply to the next page
+    if (at !== final) return ['(', '-clone', String(at), ...writeNow(args), ...reset, '+delete', ')'];
     const others = [...pages.keys()].filter((other) => other !== at);
     return [...(others.length > 0 ? ['-delete', others.join(',')] : []), ...args];
   });
@@ -270,8 +272,18 @@ function encodePage(job: ConversionJob, page: DocumentPage, at: number): string[
     ...(isManyGreys(job) ? define('png', { 'color-type': 0 }) : []),
     `PNG:${png}`,
   ];
-  return [...opaque, ...colours, ...(fax ? [...writeNow(encoded), `GROUP4:${fax}`] : encoded)];
+  return [...opaque, ...colours, ...(fax ? [...writeNow(encoded), ...encodeFax(fax)] : encoded)];
 }
+
+/**
+ * Encodes Group 4 in one strip of a TIFF, after which the image is black and white. Bare data, the
+ * coder GROUP4, would take 0.02 s more for each page, and 0.2 s without huge pages: ImageMagick
+ * clears 128 MB twice.
+ */
+const encodeFax = (file: string): string[] => [
+  ...words('-compress Group4 -define tiff:rows-per-strip=1000000'),
+  `TIFF:${file}`,
+];
 
 /** Writes alpha as greys, prints whether it is needed, and turns it off. */
 function writeMask(file: string, at: number): string[] {

@@ -109,10 +109,8 @@ const afterOption: Outputs = (args) => args.slice(args.lastIndexOf('-o') + 1).sl
 const OUTPUTS_BY_TOOL: Readonly<Record<ToolName, Outputs>> = {
   magick(args, job) {
     const written = args.filter((_, at) => at === args.length - 1 || args[at - 1] === '-write');
-    // It writes Group 4 to a temporary file first, and the tags of a TIFF (TIFFSetImageProperties
-    // of version 7).
-    const readsTiff = job.image.type === 'tiff' && !job.rasterized;
-    if (readsTiff || written.some((arg) => arg.startsWith('GROUP4:'))) return undefined;
+    // Version 7 writes the tags of a TIFF to a file (TIFFSetImageProperties).
+    if (job.image.type === 'tiff' && !job.rasterized) return undefined;
     return written.flatMap((arg) => frameFiles(arg.slice(arg.indexOf(':') + 1), job));
   },
   rsvg: afterOption,

@@ -140,8 +140,6 @@ interface MagickFeatures {
   readonly dithering: 'FloydSteinberg' | 'Riemersma';
   /** Operator that gives all images of a list the same palette. */
   readonly sharedPalette: '+map' | '+remap';
-  /** Whether the bare data of Group 4 that ImageMagick writes is a negative. */
-  readonly negativeFax: boolean;
 }
 
 /** The features by major version. */
@@ -157,7 +155,6 @@ export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
     colourOperator: 'Atop',
     dithering: 'FloydSteinberg',
     sharedPalette: '+map',
-    negativeFax: false,
   },
   7: {
     heif: 'magick',
@@ -170,7 +167,6 @@ export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
     colourOperator: 'Src',
     dithering: 'Riemersma',
     sharedPalette: '+remap',
-    negativeFax: true,
   },
 };
 
@@ -195,7 +191,7 @@ export interface DocumentPage {
   readonly jpeg?: string;
   /** Without loss. It takes the place of {@link jpeg} if the picture has few colours. */
   readonly png?: string;
-  /** Black and white, in Group 4. It takes the place of {@link png} if it is smaller. */
+  /** A TIFF of black and white, in Group 4. It takes the place of {@link png} if it is smaller. */
   readonly fax?: string | undefined;
   /** Alpha as greys. It is used if the picture has transparency. */
   readonly mask?: string | undefined;

@@ -20,6 +20,7 @@ export const TAG = {
   orientation: 274,
   samplesPerPixel: 277,
   rowsPerStrip: 278,
+  stripBytes: 279,
   minSampleValue: 280,
   maxSampleValue: 281,
   resolutionX: 282,

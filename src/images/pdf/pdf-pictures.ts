@@ -1,10 +1,12 @@
-/** @module Reads JPEG, PNG and Group 4 whose encoded bytes a PDF contains (ISO 32000-1, 7.4). */
+/** @module Reads JPEG, PNG and TIFF of Group 4 whose encoded bytes a PDF contains (ISO 32000-1, 7.4). */
 
 import type { FileHandle } from 'node:fs/promises';
 import { fileReader, OPEN_FLAGS, readRange, withFile } from '../containers/file.ts';
+import { TAG, TiffReader } from '../containers/ifd.ts';
 import { jpegSegments, MAX_WRITTEN_CHUNKS, type Part, pngChunks, readContents } from '../containers/parts.ts';
 import type { Size } from '../image-info.ts';
 import { withoutSegments } from '../jpeg/jpeg-data.ts';
+import { COMPRESSION, PHOTOMETRIC } from '../tiff/tiff.ts';
 import type { PdfPicture } from './pdf-writer.ts';
 
 /** Uses a picture while its file is open. Links are rejected, and pipes are not waited for. */
@@ -113,26 +115,37 @@ export function withPng<T>(path: string, use: UsePicture<T>): Promise<T> {
 }
 
 /**
- * Reads bare data of Group 4 (ITU-T T.6).
+ * Reads a TIFF of one strip in Group 4 (ITU-T T.6).
  *
- * @param facts its number of columns and rows, and whether it is a negative, which it does not
- *   state
+ * @throws {PictureError} for another TIFF, and another file
  */
 export function withFax<T>(
   path: string,
-  { width, height, isNegative }: Size & { readonly isNegative: boolean },
-  use: UsePicture<T>,
+  use: (picture: PdfPicture & { readonly length: number }) => Promise<T>,
 ): Promise<T> {
   return withFile(path, OPEN_FLAGS, async (file) => {
-    const { size } = await file.stat();
+    const tiff = await TiffReader.open(fileReader(file));
+    const first = await tiff?.first();
+    const tags = first ? await tiff?.tags(first) : undefined;
+    const value = (tag: number): number | undefined => tags?.get(tag)?.value;
+    const [width, height] = [value(TAG.width) ?? 0, value(TAG.height) ?? 0];
+    const [start, length, photometric] = [TAG.strips, TAG.stripBytes, TAG.photometric].map(value);
+    if (
+      !start ||
+      !length ||
+      tags?.get(TAG.strips)?.count !== 1 ||
+      value(TAG.compression) !== COMPRESSION.fax4
+    )
+      throw new PictureError('no TIFF of one strip in Group 4');
     return use({
       width,
       height,
       bits: 1,
       colours: 'grey',
       filter: 'CCITTFaxDecode',
-      parameters: `/K -1 /Columns ${width} /Rows ${height} /BlackIs1 ${isNegative}`,
-      bytes: readRange(file, 0, size),
+      parameters: `/K -1 /Columns ${width} /Rows ${height} /BlackIs1 ${photometric === PHOTOMETRIC.blackIsZero}`,
+      bytes: readRange(file, start, start + length),
+      length,
     });
   });
 }

@@ -24,6 +24,7 @@ export const PHOTOMETRIC = {
 
 export const COMPRESSION = {
   fax3: 3,
+  fax4: 4,
   lzw: 5,
   oldJpeg: 6,
   jpeg: 7,

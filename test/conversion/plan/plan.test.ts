@@ -396,7 +396,7 @@ describe('the plan', () => {
       );
     };
 
-    it('names the files of each command, except heif-convert, and ImageMagick for TIFF to read or Group 4', () => {
+    it('names the files of each command, except heif-convert, and ImageMagick for TIFF to read', () => {
       const commands = jobs.flatMap(commandsOf);
       const unnamed = commands.filter(
         ({ tool, type }) => tool === 'heif' || (tool === 'magick' && type === 'tiff'),
