@@ -22,7 +22,7 @@ Visitor.prototype.visitStatement = function visit(statement) {
  */
 const OWNERS = {
   '@blazediff/ssim': 'src/regress/image/difference.ts',
-  '@hyzyla/pdfium': 'src/regress/image/wasm.ts',
+  '@hyzyla/pdfium': 'src/regress/image/codec.ts',
   '@redis/client': 'src/base/redis-client.ts',
   '@csstools/css-color-parser': 'src/images/svg/css.ts',
   '@csstools/css-parser-algorithms': 'src/images/svg/css.ts',
@@ -35,7 +35,7 @@ const OWNERS = {
   cors: 'src/server/middleware.ts',
   culori: 'src/regress/image/difference.ts',
   execa: 'src/process/start.ts',
-  'jxl-oxide-wasm': 'src/regress/image/wasm.ts',
+  'jxl-oxide-wasm': 'src/regress/image/codec.ts',
   'express-rate-limit': 'src/server/(clients|rate-limit|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
   'file-type': 'src/images/index.ts',

@@ -1,4 +1,4 @@
-/** @module Reads JPEG, PNG and TIFF of Group 4 whose encoded bytes a PDF contains (ISO 32000-1, 7.4). */
+/** @module Reads JPEG, PNG and Group 4 whose encoded bytes a PDF contains (ISO 32000-1, 7.4). */
 
 import type { FileHandle } from 'node:fs/promises';
 import { fileReader, OPEN_FLAGS, readRange, withFile } from '../containers/file.ts';
@@ -129,7 +129,8 @@ export function withFax<T>(
     const tags = first ? await tiff?.tags(first) : undefined;
     const value = (tag: number): number | undefined => tags?.get(tag)?.value;
     const [width, height] = [value(TAG.width) ?? 0, value(TAG.height) ?? 0];
-    const [start, length, photometric] = [TAG.strips, TAG.stripBytes, TAG.photometric].map(value);
+    const [start, length] = [value(TAG.strips), value(TAG.stripBytes)];
+    const isNegative = value(TAG.photometric) === PHOTOMETRIC.blackIsZero;
     if (
       !start ||
       !length ||
@@ -143,7 +144,7 @@ export function withFax<T>(
       bits: 1,
       colours: 'grey',
       filter: 'CCITTFaxDecode',
-      parameters: `/K -1 /Columns ${width} /Rows ${height} /BlackIs1 ${photometric === PHOTOMETRIC.blackIsZero}`,
+      parameters: `/K -1 /Columns ${width} /Rows ${height} /BlackIs1 ${isNegative}`,
       bytes: readRange(file, start, start + length),
       length,
     });
