@@ -133,7 +133,6 @@ const TRICKS: readonly (readonly string[])[] = [
 const GRANTED: Readonly<Record<string, readonly string[]>> = {
   'reading JPEG 2000': ['JP2:scene.jp2', 'PNG:out.png'],
   'reading PSD': ['PSD:scene.psd', 'PNG:out.png'],
-  'writing TIFF': ['PNG:in.png', 'TIFF:out.tiff'],
   'writing ICO': ['PNG:in.png', '-resize', '256x256!', 'ICO:out.ico'],
 };
 
