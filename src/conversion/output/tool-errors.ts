@@ -54,7 +54,13 @@ const LIMIT_MESSAGES: Readonly<Partial<Record<ToolName, Partial<Record<Limit, re
   },
   rsvg: {
     disk: [/^Error rendering SVG stdin: Write Error$/m],
-    pixels: [/^No Memory$/m, /^Error rendering SVG stdin: rendering error: NoMemory$/m],
+    // Of rsvg-convert, librsvg, Rust and GLib. The last two abort.
+    pixels: [
+      /^No Memory$/m,
+      /^Error rendering SVG stdin: rendering error: NoMemory$/m,
+      /^memory allocation of \d+ bytes failed$/m,
+      /: failed to allocate \d+ bytes$/m,
+    ],
   },
   dwebp: { disk: [/^Error writing file /] },
   pngquant: {
@@ -102,13 +108,12 @@ const PROFILE_ERROR =
 
 const PALETTE_ERROR = /^invalid colormap index .* @ error\/colormap-private\.h\//i;
 
-/** Tools of librsvg, libjxl, libavif and poppler, which abort when memory runs out. */
-const ABORTING_TOOLS: readonly ToolName[] = ['rsvg', 'djxl', 'cjxl', 'avifenc', 'pdfinfo', 'pdftocairo'];
+/** Tools of libjxl, libavif and poppler, which abort without a message when memory runs out. */
+const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc', 'pdfinfo', 'pdftocairo'];
 
 /** Messages of pdfinfo about a PDF that needs a password, or is encrypted in another way. */
 const ENCRYPTED = /Incorrect password|security handler/;
-/** GLib, which librsvg and pdftocairo use, aborts with SIGTRAP. */
-const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV', 'SIGTRAP'];
+const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV'];
 
 /** Errors of a machine that has no more processes, files or memory at the moment; see errno(3). */
 const SHORTAGES = ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'];

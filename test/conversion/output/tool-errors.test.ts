@@ -40,8 +40,22 @@ describe('a failed command', () => {
     ['with an unknown message', failed('corrupt image'), 'CORRUPT_IMAGE'],
     ['that could not write', failed('Error rendering SVG stdin: Write Error\n'), 'DISK_FULL', 'rsvg'],
     ['of librsvg without memory', failed('No Memory\n'), 'RESOURCE_LIMIT_EXCEEDED', 'rsvg'],
-    ['of librsvg without memory in Rust', end({ signal: 'SIGABRT' }), 'RESOURCE_LIMIT_EXCEEDED', 'rsvg'],
-    ['of librsvg without memory in GLib', end({ signal: 'SIGTRAP' }), 'RESOURCE_LIMIT_EXCEEDED', 'rsvg'],
+    [
+      'of librsvg without memory in Rust',
+      end({ signal: 'SIGABRT', stderr: 'memory allocation of 1056 bytes failed\n' }),
+      'RESOURCE_LIMIT_EXCEEDED',
+      'rsvg',
+    ],
+    [
+      'of librsvg without memory in GLib',
+      end({
+        signal: 'SIGTRAP',
+        stderr: 'GLib-ERROR **: ../../../glib/gmem.c:106: failed to allocate 16 bytes\n',
+      }),
+      'RESOURCE_LIMIT_EXCEEDED',
+      'rsvg',
+    ],
+    ['of librsvg that aborts for another reason', end({ signal: 'SIGABRT' }), 'CORRUPT_IMAGE', 'rsvg'],
     [
       ...(['of pngquant on a full disk', failed('  error: failed writing image to stdout (16)\n')] as const),
       ...(['DISK_FULL', 'pngquant'] as const),

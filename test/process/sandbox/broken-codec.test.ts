@@ -102,7 +102,7 @@ const LISTS = [
 
 /** Attempts that end the tool. The response is an error of the client. */
 const ENDS: readonly { readonly name: string; readonly status: number; readonly target?: string }[] = [
-  { name: 'abort', status: 413 }, // as librsvg without memory
+  { name: 'abort', status: 400 },
   { name: 'swap-input', status: 400, target: '/etc/passwd' },
   { name: 'fill', status: 413 },
 ];
