@@ -1,7 +1,4 @@
-/**
- * @module The `convert` and `explain` commands: their options and help. The actions are loaded on
- * demand.
- */
+/** @module The options and help of `convert` and `explain`, which are loaded on demand. */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { ALL_INPUT_TYPES, listOutputs } from '../tables/formats.ts';
@@ -69,10 +66,7 @@ Exit status: 0 if all files could be converted; 1 if some could not; 2 if the
 arguments or settings are wrong, or this machine cannot convert.`;
 
 /** Groups of options in the short help: an example, and what the main options are for. */
-const SHORT_HELP: readonly {
-  readonly example: string;
-  readonly options: Readonly<Record<string, string>>;
-}[] = [
+const SHORT_HELP = [
   {
     example: 'Image:       $ imagemill convert photo.jpg photo.webp --width 1200 -q 70',
     options: {
@@ -118,21 +112,22 @@ const SHORT_HELP: readonly {
       quiet: 'print errors only',
     },
   },
-];
+] as const;
 const FLAGS_WIDTH = 36;
 
 /** Formats the most important options, each in one line. */
 function formatShortHelp(command: Command): string {
   const { options } = command;
-  const purposes = new Map(SHORT_HELP.flatMap((group) => Object.entries(group.options)));
-  const groups = SHORT_HELP.map((group) => {
-    const shown = Object.keys(group.options).flatMap((name) => {
+  let more = options.length;
+  const groups = SHORT_HELP.map(({ example, options: shown }) => {
+    const lines = Object.entries(shown).flatMap(([name, purpose]) => {
       const flags = options.find((option) => option.attributeName() === name)?.flags;
-      return flags ? `  ${flags.padEnd(FLAGS_WIDTH)}${purposes.get(name)}` : [];
+      return flags ? `  ${flags.padEnd(FLAGS_WIDTH)}${purpose}` : [];
     });
-    return [group.example, ...shown].join('\n');
+    more -= lines.length;
+    return [example, ...lines].join('\n');
   });
-  const rest = `imagemill convert --help all  has ${options.length - purposes.size} more options, examples and details.`;
+  const rest = `imagemill convert --help all  has ${more} more options, examples and details.`;
   return `${[`Usage: imagemill convert ${command.usage()}`, ...groups, rest].join('\n\n')}\n`;
 }
 
@@ -256,10 +251,7 @@ function explainMissing(inputs: readonly string[], combine = false): string {
 const YES_FLAGS = OPTION_NAMES.filter((name) => 'yes' in optionRow(name).type).map(flagName);
 const YES_VALUE = /^(?:yes|no|true|false|on|off|[\d.]+%?)$/i;
 
-/**
- * Adds `yes` to the flags in arguments that have none of their values behind them, so that no file
- * name becomes the value.
- */
+/** Adds `yes` to flags without a value behind them, so that no file name becomes the value. */
 export const addYes = (args: readonly string[]): string[] =>
   args.map((arg, at) =>
     YES_FLAGS.includes(arg) && !YES_VALUE.test(args[at + 1] ?? '') ? `${arg}=yes` : arg,

@@ -92,12 +92,11 @@ export async function convert(
     const started = { inputs, report, resultFolder, converter: converter.start, signal, writing };
     const run = { ...started, flags, destination, results, bulk, jobs: command.jobs };
     const { options } = results[0] as Variant;
-    await (destination.combine ? combineInputs({ ...run, options, timing }) : convertInputs(run)).catch(
-      (error) => {
-        if (!(error instanceof StopError)) throw error;
-        report.stopped(error.message);
-      },
-    );
+    const ended = combine ? combineInputs({ ...run, options, timing }) : convertInputs(run);
+    await ended.catch((error) => {
+      if (!(error instanceof StopError)) throw error;
+      report.stopped(error.message);
+    });
     const isComplete = await report.end();
     return stop.status() || (isComplete ? 0 : 1);
   } finally {
@@ -107,7 +106,6 @@ export async function convert(
   }
 }
 
-/** What the arguments of a command ask for. */
 type Command = Awaited<ReturnType<typeof parseCommand>>;
 
 /** @throws {CliError} if the arguments are invalid */
@@ -165,7 +163,6 @@ async function openReport(
   return createReport({ json, quiet: isQuiet, ...shown, dryRun, csv });
 }
 
-/** Starts what converts: the tools of this machine, or instances. */
 function createConverter(
   { config, bulk: { urls }, fields, formats, jobs, watermark, verify }: Command,
   notice: Report['notice'],
@@ -202,10 +199,7 @@ function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }
   report.notice(`Stopped after ${plural(converted, 'file')}. ${rest}`);
 }
 
-/**
- * @throws {CliError} if `-o` cannot take the results of each file, or an image is read from a
- *   terminal, or written to one
- */
+/** @throws {CliError} if `-o` cannot take the results, or a terminal is to be read or written */
 function assertOutput(
   args: readonly string[],
   results: readonly Variant[],

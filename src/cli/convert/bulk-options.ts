@@ -1,31 +1,13 @@
-/**
- * @module Validates the options of the `convert` command for many files: names of results, updates,
- * and parts of the inputs.
- */
+/** @module Validates the options of `convert` for many files: names, updates, parts of inputs. */
 import { hash } from 'node:crypto';
 import { DEFAULT_PATTERN, findPatternError, namesInputOnly } from '../../base/name-pattern.ts';
 import { sanitizeForDisplay } from '../../base/text.ts';
 import { CliError } from '../context.ts';
 import type { Flags } from './flags.ts';
 
-/** How results are named. */
-export interface Naming {
-  /** Keep the extension of the source: `a.jpg.webp`. */
-  readonly keepExtension: boolean;
-  /** Replace what Windows and SMB cannot store. */
-  readonly safeNames: boolean;
-  /** Pattern of the names; see `name-pattern.ts`. */
-  readonly pattern: string;
-}
-
-/** Validated options for many files. */
 export type BulkOptions = ReturnType<typeof parseBulkOptions>;
 
-/**
- * Validates the options.
- *
- * @throws {CliError} if they contradict each other
- */
+/** @throws {CliError} if the options contradict each other */
 export function parseBulkOptions(flags: Flags) {
   const { delete: deletes = false, watch = false, yes = false, dryRun = false, url: urls = [] } = flags;
   if (dryRun && watch) throw new CliError('--dry-run and --watch contradict each other.');
@@ -42,17 +24,14 @@ export function parseBulkOptions(flags: Flags) {
     throw new CliError('--delete requires --yes without a terminal, because it cannot ask for confirmation.');
   const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
   const update = flags.update || deletes || watch;
-  // Otherwise, the name of a result would depend on files that other shards convert, or that arrive
-  // later.
+  // Otherwise, a name would depend on files that other shards convert, or that arrive later.
   const keepExtension = flags.keepExtension || update || shard !== undefined;
   const pattern = parsePattern(flags.name, update || shard !== undefined);
-  const naming: Naming = { keepExtension, safeNames: flags.safeNames ?? false, pattern };
+  const naming = { keepExtension, safeNames: flags.safeNames ?? false, pattern };
   return { update, delete: deletes, yes: yes || dryRun, watch, dryRun, ...naming, shard, urls };
 }
 
 /**
- * Parses `--name`.
- *
  * @param isFixed whether the name of a result must depend on its source only
  * @throws {CliError} if the pattern is invalid
  */
@@ -72,16 +51,13 @@ export interface Shard {
   /** From 1 to {@link count}. */
   readonly number: number;
   readonly count: number;
-  /** Returns whether an input belongs to this part. */
   includes(key: string): boolean;
 }
 
-/** Maximum number of parts. */
 const MAX_SHARDS = 10_000;
 
 /**
- * Parses the value of `--shard`. Every input belongs to exactly one of the parts, the same one on
- * every machine.
+ * Every input belongs to exactly one of the parts, the same one on every machine.
  *
  * @throws {CliError}
  */

@@ -10,7 +10,6 @@ import { concurrencyOf, type Run } from './convert-all.ts';
 import {
   type ConvertedFile,
   fileError,
-  type OutputJob,
   type SourceState,
   STDIN,
   StopError,
@@ -25,14 +24,12 @@ interface CombineRun extends Run {
   readonly timing: FrameTiming;
 }
 
-/** An input. */
 interface Source {
   readonly input: string;
   /** Undefined for standard input, and for a file that cannot be read. */
   readonly state: SourceState | undefined;
 }
 
-/** A converted input. */
 interface Part extends Source {
   readonly converted: ConvertedFile;
   readonly kept: CombinedPart;
@@ -103,38 +100,28 @@ async function findSources(
   return sources;
 }
 
-/** The combined file as the index of its folder records it. */
-interface Combined {
-  /** Its source is the folder: it stays if an input is gone, and its options have all inputs. */
-  readonly job: OutputJob;
-  /** Undefined if the index cannot record it, because one of the inputs has no state. */
-  readonly state: SourceState | undefined;
-}
-
-function describe(
-  { destination: { path }, options, timing }: CombineRun,
-  sources: readonly Source[],
-): Combined {
+/** Returns the combined file as the index of its folder records it. */
+function describe({ destination: { path }, options, timing }: CombineRun, sources: readonly Source[]) {
   const states = sources.flatMap(({ state }) => state ?? []);
   const parts = sources.map(({ input, state }) => [input, state?.size, state?.mtimeMs]);
   const described: ConvertOptions & { readonly parts: unknown } = { ...options, ...timing, parts };
   const size = states.reduce((sum, state) => sum + state.size, 0);
   const mtimeMs = Math.max(...states.map((state) => state.mtimeMs));
   return {
+    /** The source is the folder: it stays if an input is gone, and the options have all inputs. */
     job: { input: dirname(path), output: path, options: described },
+    /** Undefined if the index cannot record it, because one of the inputs has no state. */
     state: states.length === sources.length ? { size, mtimeMs } : undefined,
   };
 }
 
-/**
- * Returns the positions of further sources with the same bytes, by the position of the first one.
- * Only files of one size are read.
- */
+/** Returns the positions of further sources with the same bytes, by that of the first one. */
 async function findIdentical(sources: readonly Source[]): Promise<ReadonlyMap<number, readonly number[]>> {
   const sizes = Map.groupBy(sources, ({ state }) => state?.size);
   const firsts = new Map<string, number>();
   const identical = new Map<number, number[]>();
   for (const [at, { input, state }] of sources.entries()) {
+    // Only files of one size are read.
     const isAlone = state === undefined || sizes.get(state.size)?.length === 1;
     // Its conversion reports a file that cannot be read.
     const digest = isAlone ? undefined : await hashFile(input).catch(() => undefined);
@@ -189,11 +176,10 @@ async function convertParts(
   return parts;
 }
 
-/** Writes the combined file, and reports each part. */
 async function writeCombined(
   { destination, options, flags, report, resultFolder, writing }: CombineRun,
   parts: readonly Part[],
-  { job, state: sourceState }: Combined,
+  { job, state: sourceState }: ReturnType<typeof describe>,
   path: string,
 ): Promise<void> {
   const { path: output } = destination;

@@ -1,8 +1,4 @@
-/**
- * @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a
- * time, ends after a signal.
- */
-
+/** @module Searches the inputs once or repeatedly, converts several at a time, and ends. */
 import { hashFile } from '../../files/system.ts';
 import { KnownResultError } from '../../tables/errors.ts';
 import { CliError, type SignalAbort } from '../context.ts';
@@ -33,23 +29,19 @@ import type { Digests, Report } from './report.ts';
 import { deleteOrphans, type ResultFolder } from './result-folder.ts';
 import { createWatcher } from './watch.ts';
 
-/** A run of the command. */
 export interface Run extends PlanOptions {
   readonly inputs: Inputs;
-  /** Starts the converter when it is first called. */
   readonly converter: () => Promise<Converter>;
   /** The index of the output folder, with `--update`. */
   readonly resultFolder: ResultFolder | undefined;
   readonly report: Report;
   readonly flags: Flags;
-  /** Number of conversions at the same time. */
   readonly jobs: number;
   /** Whether an earlier search has reported the results that are up to date. */
   readonly isRepeated?: boolean;
   readonly signal: AbortSignal;
   /** Receives each result while it is written to a file. */
   readonly writing: Set<Promise<void>>;
-  /** Called for each file that could not be converted. */
   readonly onFailure?: (input: string) => Promise<void>;
 }
 
@@ -63,8 +55,6 @@ export function concurrencyOf({ bulk: { dryRun, urls }, jobs }: Pick<Run, 'bulk'
 }
 
 /**
- * Converts all jobs, and reports the result or error of each.
- *
  * @throws {StopError} if no file can be converted any more
  * @throws {CliError} if the converter cannot start
  */
@@ -251,7 +241,6 @@ interface StopOptions {
   readonly writing: ReadonlySet<Promise<unknown>>;
   /** Prints what the command did before the signal, and completes its report. */
   readonly explain: () => Promise<void>;
-  /** Ends the process. */
   readonly exit: (status: number) => void;
 }
 

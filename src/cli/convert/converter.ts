@@ -1,7 +1,4 @@
-/**
- * @module Converters of files, the tools of this machine or servers, and the errors that concern
- * one file.
- */
+/** @module Converters of files, tools or servers, and the errors that concern one file. */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { NameParts } from '../../base/name-pattern.ts';
@@ -37,7 +34,6 @@ export interface ConvertedFile
   readonly format?: OutputType;
   /** Duration of the conversion in ms, without the time in the queue. */
   readonly ms: number;
-  /** What `--verify` has found. */
   readonly verification?: Verification | undefined;
   /** Quality of the result, if `--max-bytes` limited its size. */
   readonly quality?: number | undefined;
@@ -81,11 +77,9 @@ export interface Converter {
   keyOf?(job: OutputJob): Promise<string | undefined>;
   /** Calls `work` with a folder for results that become one file. Only for this machine's tools. */
   combining?(work: (combining: Combining) => Promise<void>): Promise<void>;
-  /** Releases all resources. */
   close(): Promise<void>;
 }
 
-/** Keeps results until they become one file. */
 interface Combining {
   /** Copies a result, which exists no longer than its conversion. */
   keep(converted: ConvertedFile): Promise<CombinedPart>;
@@ -154,12 +148,10 @@ export type LazyConverter = ReturnType<typeof startOnDemand>;
 export function startOnDemand(start: () => Promise<Converter>) {
   let started: Promise<Converter> | undefined;
   return {
-    /** Starts the converter, unless it has started. */
     start(): Promise<Converter> {
       started ??= start();
       return started;
     },
-    /** Ends the converter if it has started. */
     async close(): Promise<void> {
       const converter = await started?.catch(() => undefined); // the caller of `start` has the error
       await converter?.close();
@@ -235,11 +227,7 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   CONVERSION_UNSUPPORTED: 'Run "imagemill doctor" to see what is missing.',
 };
 
-/**
- * Converts an error of a conversion to its code and message.
- *
- * @param file name of the file in the message of an unknown error
- */
+/** @param file name of the file in the message of an unknown error */
 export function toFileError(error: unknown, file: string): FileErrorCode {
   if (error instanceof FileError) return error;
   if (error instanceof ServiceError) {

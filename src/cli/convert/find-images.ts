@@ -1,7 +1,4 @@
-/**
- * @module Finds the images of a folder and its sub-folders, and those that match a pattern such as
- * `photos/*.jpg`.
- */
+/** @module Finds the images of a folder, and those that match a pattern such as `photos/*.jpg`. */
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
@@ -33,14 +30,11 @@ export interface Skipped {
   readonly notice: string;
 }
 
-/** A file, an error, or a notice. */
 export type Input = InputFile | InputError | Skipped;
 
 /**
  * Returns a key that is equal for two inputs if their results have the same name, also on a file
  * system that ignores case. It is the same on every machine.
- *
- * @param relativeDir folders between the argument and the file
  */
 export function resultKey(relativeDir: string, fileName: string): string {
   return caseKey(join(relativeDir, baseNameOf(fileName)));
@@ -92,7 +86,6 @@ export interface WalkOptions {
   readonly isOutput: (folder: string) => Promise<boolean>;
   /** Order of the names in a folder, and of the matches of a pattern. Default: by code units. */
   readonly compare?: ((one: string, other: string) => number) | undefined;
-  /** Called for each folder before it is read. */
   readonly onFolder?: ((folder: string) => void) | undefined;
 }
 
@@ -160,10 +153,8 @@ const escapeBytes = (latin1: string): string =>
 /** Returns whether a link leads to an image, or why the link is skipped. */
 async function followLink(path: string, { hasExtension, isImage }: ImageTest): Promise<boolean | Input> {
   const info = await stat(path).catch((error: Error) => error);
-  if (info instanceof Error) {
-    // A broken or circular link.
-    return hasExtension(path) && { path, error: unreadable(info, path) };
-  }
+  // A broken or circular link.
+  if (info instanceof Error) return hasExtension(path) && { path, error: unreadable(info, path) };
   if (info.isDirectory())
     return {
       path,
@@ -172,10 +163,8 @@ async function followLink(path: string, { hasExtension, isImage }: ImageTest): P
   return info.isFile() && isImage(path);
 }
 
-const WILDCARD = /[*?[{]/;
-
 /** Returns whether an argument has wildcards. */
-export const isPattern = (arg: string): boolean => WILDCARD.test(arg);
+export const isPattern = (arg: string): boolean => /[*?[{]/.test(arg);
 
 export interface PatternOptions extends Pick<WalkOptions, 'test' | 'isOutput' | 'compare'> {
   /** Called with the absolute path of each match, before the first image is yielded. */
@@ -204,7 +193,6 @@ export async function* imagesMatching(pattern: string, options: PatternOptions):
   }
 }
 
-/** Returns the last folder in front of the first wildcard. */
 function rootOf(pattern: string): string {
   const parts = normalize(pattern).split('/');
   const fixed = parts.slice(0, parts.findIndex(isPattern));
@@ -233,7 +221,6 @@ async function search(
   return { paths, errors };
 }
 
-/** Returns why a folder cannot be searched, if so. */
 function accessError(folder: string): Error | undefined {
   try {
     accessSync(folder, constants.R_OK | constants.X_OK);

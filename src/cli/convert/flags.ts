@@ -1,7 +1,4 @@
-/**
- * @module Validates the options of the `convert` command, and returns what the results of each file
- * are.
- */
+/** @module Validates the options of `convert`, and returns what the results of each file are. */
 import { z } from 'zod';
 import { parseAmount, sanitizeForDisplay } from '../../base/text.ts';
 import type { Variant, WatermarkFile } from '../../conversion/context.ts';
@@ -62,7 +59,6 @@ export interface Flags
 /**
  * Validates the options with the checks of the service.
  *
- * @param outputs the enabled output formats
  * @throws {CliError} naming every invalid value
  */
 export function parseOptions(flags: Flags, outputs: readonly OutputType[]) {
@@ -158,7 +154,6 @@ interface Wanted {
 interface ResultRules {
   /** Format of `--format` or `-o`, if there is one. */
   readonly format: WantedFormat | undefined;
-  /** The enabled formats. */
   readonly types: readonly InputType[];
   readonly outputs: readonly OutputType[];
   readonly config: Config;

@@ -1,9 +1,6 @@
-/**
- * @module The file of an index: its lines, and what they say of each result. No link is followed:
- * it can lead to any file.
- */
+/** @module The file of an index: its lines, and what they say of each result. */
 import { constants } from 'node:fs';
-import { open, rename } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { openRegular } from '../../files/system.ts';
 import type { VerifyMode } from '../../regress/verifiable.ts';
 
@@ -11,7 +8,6 @@ import type { VerifyMode } from '../../regress/verifiable.ts';
 export interface IndexEntry {
   /** Path of the source, relative to the output folder. */
   readonly source: string;
-  /** Size of the source in bytes. */
   readonly size: number;
   /** Time of the source's last change, in ms since the epoch. */
   readonly mtime: number;
@@ -19,9 +15,7 @@ export interface IndexEntry {
   readonly optionsHash: string;
   /** See `conversionKey`. */
   readonly key?: string | undefined;
-  /** How `--verify` has verified the result. */
   readonly verified?: VerifyMode | undefined;
-  /** Size of the result in bytes. */
   readonly bytes: number;
   /** Time of the result's last change, in ms since the epoch. */
   readonly made: number;
@@ -36,11 +30,9 @@ export interface Mark {
    * last start wrote nothing, so that the record before it counts.
    */
   readonly state: 'started' | 'removed' | 'withdrawn';
-  /** Time of the mark, in ms since the epoch. */
   readonly made: number;
 }
 
-/** What is known of a result. */
 export type ResultRecord = IndexEntry | Mark;
 
 /** The record of a result. A mark `started` has the one before it, for a later `withdrawn`. */
@@ -51,7 +43,6 @@ interface State {
 /** The records of all results of a file, by path. */
 export type States = Map<string, State>;
 
-/** A line of the file. */
 type Line =
   | ({ readonly result: string } & ResultRecord)
   | { readonly tools: string; readonly versions: string };
@@ -159,12 +150,6 @@ export function* linesOf(
 
 /** Replaces a file. The file is complete at every moment, also if the machine loses power. */
 export async function rewrite(path: string, temporary: string, lines: Iterable<string>): Promise<void> {
-  const file = await open(temporary, 'wx');
-  try {
-    await file.writeFile(lines);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await writeFile(temporary, lines, { flag: 'wx', flush: true });
   await rename(temporary, path);
 }

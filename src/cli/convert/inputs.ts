@@ -1,6 +1,4 @@
-/**
- * @module Finds the inputs of the `convert` command: files, folders, patterns and standard input.
- */
+/** @module Finds the inputs of `convert`: files, folders, patterns and standard input. */
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isInvalidName } from '../../base/text.ts';
@@ -23,7 +21,6 @@ export async function matchesMany(arg: string): Promise<boolean> {
   return info ? info.isDirectory() : isPattern(arg);
 }
 
-/** An argument that is a folder. */
 interface Root {
   /** Path as the user wrote it. */
   readonly path: string;
@@ -34,11 +31,7 @@ interface Root {
 export type Inputs = Awaited<ReturnType<typeof createInputs>>;
 
 /**
- * Resolves the arguments.
- *
  * @param output folder with results, which is skipped in other folders
- * @param signal aborts the search
- * @param types the enabled input formats
  * @param compare order of the names in a folder, and of the matches of a pattern
  */
 export async function createInputs(
@@ -69,8 +62,6 @@ export async function createInputs(
    * A file that is an argument must be an image. In folders and matches of patterns, a file with
    * neither the extension nor the content of an image is skipped. Links to folders are not
    * followed, to avoid cycles.
-   *
-   * @param onFolder called for each folder
    */
   async function* find(onFolder?: (folder: string) => void): AsyncGenerator<Input> {
     const seenFiles = new Set<string>();
@@ -92,16 +83,11 @@ export async function createInputs(
   }
 
   return {
-    /** The arguments that are folders. */
     roots: roots as readonly Root[],
-    /** Whether all inputs are in one folder and its sub-folders. */
     isOneFolder: args.length === 1 && roots.length === 1,
-    /** Whether all arguments are folders. */
     areFolders: args.length === roots.length,
-    /** Whether there may be several inputs. */
     areMany: args.length > 1 || (await matchesMany(args[0] as string)),
     find,
-    /** Recognizes images. */
     test,
     /** Returns whether a path belongs to an existing input file. */
     async includes(path: string): Promise<boolean> {

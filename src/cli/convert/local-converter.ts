@@ -5,12 +5,13 @@ import { extname, join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { sanitizeForDisplay, toSafeJson } from '../../base/text.ts';
 import type { ConversionInput, WatermarkFile } from '../../conversion/context.ts';
-import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
+import { createConversionEngine } from '../../conversion/engine.ts';
 import { storeInput } from '../../conversion/input/store.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
 import { isInMemory, workingFolder } from '../../files/system.ts';
 import { Workspaces } from '../../files/workspace.ts';
+import { installedTools } from '../../process/toolchain.ts';
 import type { Verification, VerifyMode } from '../../regress/verifiable.ts';
 import { isDiskFull, KnownResultError, StartupError, serviceError } from '../../tables/errors.ts';
 import type { InputType, OutputType } from '../../tables/formats.ts';
@@ -39,7 +40,6 @@ import { createVerifier } from './verifier.ts';
 const CLIENT = 'command line';
 
 export interface LocalConverterOptions {
-  /** Number of concurrent conversions. */
   readonly jobs: number;
   readonly signal: AbortSignal;
   readonly watermark?: WatermarkFile | undefined;
@@ -47,11 +47,7 @@ export interface LocalConverterOptions {
   readonly verify?: { readonly mode: VerifyMode; readonly pictures: string | undefined } | undefined;
 }
 
-/**
- * Starts the conversion engine.
- *
- * @throws {CliError} if this machine cannot convert to one of the formats, or cannot verify
- */
+/** @throws {CliError} if this machine cannot convert to one of the formats, or cannot verify */
 export async function createLocalConverter(
   config: LocalSettings,
   formats: readonly OutputType[],
@@ -64,9 +60,10 @@ export async function createLocalConverter(
     await engine.close();
     throw new CliError([...warnings, `The tools on this machine cannot write ${missing}.`].join('\n'));
   }
+  const toolVersions = installedTools(engine.toolchain).map(({ name, version }) => `${name} ${version}`);
   const verifier = verify && (await createVerifier(engine, jobs, verify.pictures, await memory?.root()));
   return {
-    toolVersions: versionsOf(engine),
+    toolVersions: toolVersions.sort().join(', '),
     convert: ({ input, output, options }, use, known) =>
       withStoredInput(input, async (source, bytesBefore, sourceState) => {
         const { folder, type } = source;
@@ -125,23 +122,13 @@ export async function createLocalConverter(
 /** Verification of a result from which djxl has restored the JPEG during the conversion. */
 const RESTORED: Verification = { mode: 'pixels', passed: true, decoder: 'djxl', max: 0 };
 
-function versionsOf({ toolchain }: ConversionEngine): string {
-  const versions = Object.entries(toolchain).flatMap(([name, tool]) =>
-    tool ? `${name} ${tool.version}` : [],
-  );
-  return versions.sort().join(', ');
-}
-
 /** Uses a stored file, with its size in bytes and the state of the source before it was read. */
 type UseInput = (source: ConversionInput, bytes: number, state: SourceState | undefined) => Promise<void>;
 
 /** Maximum size of a file that is stored in memory, and of what its conversion writes, in bytes. */
 const MAX_IN_MEMORY = 64 * 1024 ** 2;
 
-/**
- * Opens a folder in memory for the working files of small files, unless a setting names the folder
- * or memory is scarce.
- */
+/** Opens a folder in memory for small files, unless a setting names one or memory is scarce. */
 function openMemory({ hasWorkingFolder }: LocalSettings, jobs: number): Workspaces | undefined {
   const folder = workingFolder(2 * jobs * MAX_IN_MEMORY);
   return hasWorkingFolder || !isInMemory(folder) ? undefined : new Workspaces(folder);
@@ -167,12 +154,7 @@ function limitMemory(disk: DiskAccount): DiskAccount {
   };
 }
 
-/**
- * Starts the conversion engine for the files of this machine.
- *
- * @param jobs number of concurrent conversions
- * @throws {CliError} if nothing can be converted
- */
+/** @throws {CliError} if nothing can be converted */
 async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = config.CONCURRENCY) {
   const { log, warnings } = createWarningCollector();
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
@@ -194,9 +176,7 @@ async function startEngine(config: LocalSettings, signal: AbortSignal, jobs = co
      * `use` is called again.
      *
      * @param input path, or {@link STDIN}
-     * @param types types of images to accept
-     * @throws {ServiceError} or {FileError} if the file cannot be read, or is not an image of the
-     *   types
+     * @throws {ServiceError} or {FileError} if the file cannot be read, or has none of the types
      */
     async withStoredInput(
       input: string,
@@ -240,8 +220,6 @@ type LocalEngine = Awaited<ReturnType<typeof startEngine>> & { readonly signal: 
  * Starts the engine, and calls `work` with the path of each file. Prints why a file has failed, and
  * continues with the next.
  *
- * @param args files, folders, patterns, or `-`
- * @param types types of images to find in folders
  * @param jsonName name of the file in the JSON object that is printed for a failure; undefined for
  *   a message
  * @returns the exit status: 0, 1 if a file has failed, 128 or more after a signal

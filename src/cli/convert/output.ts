@@ -12,7 +12,7 @@ import { createFolders, isInside, realPathOf, systemReason } from '../../files/s
 import { isDiskFull } from '../../tables/errors.ts';
 import { COMBINED_TYPES, explainDisabled, OUTPUT_NAMES, type OutputType } from '../../tables/formats.ts';
 import { CliError } from '../context.ts';
-import type { BulkOptions, Naming } from './bulk-options.ts';
+import type { BulkOptions } from './bulk-options.ts';
 import { type FileError, fileError, type OutputJob, STDIN } from './converter.ts';
 import { type Input, type InputError, OWN_PREFIX, resultKey, type Skipped } from './find-images.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
@@ -20,17 +20,14 @@ import { type Inputs, matchesMany } from './inputs.ts';
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';
 
-/** What `-o` names. */
 export interface Destination {
   readonly kind: 'file' | 'folder' | 'stdout';
   readonly path: string;
   /** Format of `--format` or of the extension; undefined without both. */
   readonly format: WantedFormat | undefined;
-  /** Whether all inputs become one file. */
   readonly combine: boolean;
 }
 
-/** A job, the error of an input that has no job, or an input that is skipped. */
 export type PlannedOutput = OutputJob | InputError | Skipped;
 
 /**
@@ -38,7 +35,6 @@ export type PlannedOutput = OutputJob | InputError | Skipped;
  * several results.
  *
  * @param format value of `--format`, if given
- * @param outputs the enabled output formats
  * @param hasNames whether `--name` names the results, which is for folders
  * @param combine whether all inputs become one file: `yes` with `--combine`, `implied` by several
  *   inputs and one file of a format that can combine them, or `no`, as for a file that `-o` does
@@ -84,17 +80,13 @@ export async function resolveDestination(
   return { kind: 'file', path: output, format: known, combine: wantsOne || areMany };
 }
 
-/**
- * Checks for a name without extension that does not exist. It is probably a misspelled folder,
- * which another message names.
- */
+/** Returns whether a name is probably that of a misspelled folder, which another message names. */
 async function isMissingFolder(arg: string): Promise<boolean> {
   return arg !== STDIN && extname(arg) === '' && (await stat(arg).catch(() => undefined)) === undefined;
 }
 
 export interface PlanOptions {
   readonly destination: Destination;
-  /** The results of each input. */
   readonly results: readonly Variant[];
   readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
   readonly bulk: BulkOptions;
@@ -124,8 +116,7 @@ export async function* planOutputs(
       continue;
     }
     const { path, relativeDir } = input;
-    // The files of one folder follow each other, so the names of the folder before are not needed
-    // any more. With safe names, two folders can become one.
+    // The files of one folder follow each other. With safe names, two folders can become one.
     if (inputs.isOneFolder && relativeDir !== folder && !bulk.safeNames) {
       folder = relativeDir;
       sources.clear();
@@ -172,7 +163,7 @@ export async function* planOutputs(
 function nameResult(
   relativeDir: string,
   { name, ...parts }: NameParts,
-  { keepExtension, safeNames, pattern }: Naming,
+  { keepExtension, safeNames, pattern }: BulkOptions,
 ): string {
   const own = baseNameOf(keepExtension && name !== '' ? `${name}.x` : name); // without one extension
   const base = fillPattern(pattern, { name: own, ...parts });
@@ -270,10 +261,7 @@ export async function withWriteErrors(path: string, write: () => Promise<void>):
 /** The bits of a mode that a result takes over: not setuid and its like. */
 const PERMISSIONS = 0o777;
 
-/**
- * Copies a result to a folder and moves it to its target. It has the mode of the file that it
- * replaces, or that of a new file.
- */
+/** Moves a copy to its target, with the mode of the file that it replaces, or of a new file. */
 async function placeCopy(
   result: string,
   target: string,
@@ -283,8 +271,7 @@ async function placeCopy(
 ): Promise<void> {
   const temporary = join(folder, `${OWN_PREFIX}-${randomUUID()}`);
   try {
-    // The system gives a new file the mode of the umask, or that of the folder's access control
-    // list.
+    // The system gives a new file the mode of the umask or of the folder's access control list.
     const file = await open(temporary, 'wx');
     const { mode } = await file.stat().finally(() => file.close());
     const replaced = replace ? await lstat(target).catch(() => undefined) : undefined;

@@ -25,30 +25,17 @@ const MAX_FAILURES = 10;
 
 export interface RemoteOptions {
   readonly config: Pick<Config, 'IMAGEMILL_API_KEY' | 'TEMP_DIR'>;
-  /** URLs of the instances. */
   readonly urls: readonly string[];
-  /** Form fields of every request. */
   readonly fields: readonly (readonly [string, string])[];
-  /** Path of the watermark. */
   readonly watermark?: string | undefined;
   /** Prints something that is no error. */
   readonly notice: (text: string) => void;
   readonly signal: AbortSignal;
 }
 
-/**
- * Connects to the instances.
- *
- * @throws {CliError} if none responds
- */
-export async function createRemoteConverter({
-  config,
-  urls,
-  fields,
-  watermark,
-  notice,
-  signal,
-}: RemoteOptions): Promise<Converter> {
+/** @throws {CliError} if no instance responds */
+export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
+  const { config, urls, fields, watermark, notice, signal } = options;
   const onBusy = createBusyNotice(notice);
   const service = { maxFailures: MAX_FAILURES, key: config.IMAGEMILL_API_KEY, onBusy };
   const client = await createServiceClient(urls, service).catch((error) => {
@@ -87,11 +74,7 @@ export async function createRemoteConverter({
   };
 }
 
-/**
- * Writes the body of a response to a file.
- *
- * @throws {ResultTooLargeError} if it has more than `maxBytes`, of which the file has no more
- */
+/** @throws {ResultTooLargeError} if the body has more than `maxBytes`; the file has no more */
 async function saveResult(
   { body }: Response,
   path: string,

@@ -1,7 +1,4 @@
-/**
- * @module Prints results to standard output and errors to standard error, or both as JSON lines,
- * and writes the table of `--report`.
- */
+/** @module Prints results and errors, as text or JSON lines, and writes the table of `--report`. */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { escapeControls, sanitizeForDisplay, toSafeJson, truncate } from '../../base/text.ts';
@@ -12,7 +9,6 @@ import { createProgress } from '../progress.ts';
 import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
 import { formatNote, formatSizes, Tally } from './tally.ts';
 
-/** What a report says of a result. */
 type Done = Pick<
   ConvertedFile,
   'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'removed' | 'kept' | 'quality' | 'verification'
@@ -42,7 +38,6 @@ interface ReportOptions {
   readonly json: boolean;
   /** Print errors only, with {@link json} also the summary. */
   readonly quiet: boolean;
-  /** Print a line for each result, also beside the progress bar of a terminal. */
   readonly verbose: boolean;
   /** Print one line for all results that exist, instead of one for each. */
   readonly countsExisting: boolean;
@@ -50,7 +45,6 @@ interface ReportOptions {
   readonly canUpdate: boolean;
   /** Nothing is converted: print what would be. */
   readonly dryRun: boolean;
-  /** The file of `--report`. */
   readonly csv?: Awaited<ReturnType<typeof createCsvReport>> | undefined;
 }
 
@@ -100,13 +94,10 @@ export function createReport(options: ReportOptions) {
   };
 
   return {
-    /** Number of files so far. */
     counts: tally.counts as Readonly<Tally['counts']>,
     /** Sets the number of files, when it is known; undefined if the report does not show it. */
     setTotal: progress?.setTotal,
-    /** Records the start of a conversion. */
     starts: (input: string) => progress?.starts(input),
-    /** Prints a result. */
     done({ input, output }: OutputJob, converted: Done, sha256?: Digests): void {
       const { bytesBefore, bytesAfter, ms, notes, quality, verification } = converted;
       const metadata = describeKinds(converted);
@@ -126,19 +117,16 @@ export function createReport(options: ReportOptions) {
       record({ status: 'converted', ...row }, showsResults && formatResult(row, width));
       progress?.ended(input);
     },
-    /** Prints a file that would be converted. */
     planned({ input, output }: OutputJob): void {
       tally.counts.converted += 1;
       record({ input, output, status: 'to convert' }, !quiet && namesOf(input, output).join(' → '));
       progress?.ended(input);
     },
-    /** Records a result that is up to date. */
     upToDate({ input, output }: OutputJob): void {
       tally.counts.upToDate += 1;
       record({ input, output, status: 'up to date' });
       progress?.ended(input);
     },
-    /** Prints that a result was deleted. */
     deleted({ input, output }: Pick<OutputJob, 'input' | 'output'>): void {
       tally.counts.deleted += 1;
       const status = dryRun ? 'to delete' : 'deleted';
@@ -154,7 +142,6 @@ export function createReport(options: ReportOptions) {
     notice(text: string): void {
       if (!quiet) printError(text);
     },
-    /** Prints why the command ends early. */
     stopped(text: string): void {
       isComplete = false;
       printError(text);
@@ -172,7 +159,6 @@ export function createReport(options: ReportOptions) {
   };
 }
 
-/** Prints the summary as JSON or text. */
 function printSummary(
   tally: Tally,
   { json, quiet, countsExisting, canUpdate, dryRun }: ReportOptions,
@@ -189,7 +175,6 @@ function printSummary(
   if (existing) printError(existing);
 }
 
-/** Returns the names of a source and of its result for messages. */
 const namesOf = (input: string, output: string): [string, string] => [
   sanitizeForDisplay(input, MAX_LABEL_LENGTH),
   sanitizeForDisplay(output, MAX_LABEL_LENGTH),

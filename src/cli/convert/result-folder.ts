@@ -1,7 +1,4 @@
-/**
- * @module An output folder with an index: finds results that are up to date, records new ones, and
- * deletes those whose source no longer exists (`--delete`).
- */
+/** @module An output folder with an index: finds, records and deletes (`--delete`) results. */
 import { hash } from 'node:crypto';
 import { lstat, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
@@ -30,18 +27,12 @@ import { ResultIndex } from './result-index.ts';
 
 export type ResultFolder = Awaited<ReturnType<typeof createResultFolder>>;
 
-/** What is recorded of a result. */
 type Written = Pick<ConvertedFile, 'path' | 'key' | 'sourceState' | 'verification'>;
 
 /** Maximum difference of modification times that count as equal, in ms. FAT has even seconds. */
 const TIME_TOLERANCE_MS = 2000;
 
-/**
- * Creates the result folder for an output folder.
- *
- * @param hashOf see {@link hashOptions}
- * @param verify how results must have been verified to be up to date
- */
+/** @param verify how results must have been verified to be up to date */
 async function createResultFolder(
   output: string,
   index: ResultIndex,
@@ -58,8 +49,7 @@ async function createResultFolder(
     { key, verified }: Pick<IndexEntry, 'key' | 'verified'> = {},
   ): Promise<IndexEntry> => {
     const { size: bytes, mtimeMs: made } = await stat(job.output);
-    // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive
-    // it.
+    // A link is a source of its own: its file can be elsewhere, and can outlive it.
     const real = join(await realPathOf(dirname(job.input)), basename(job.input));
     const optionsHash = hashOf(job.options);
     return { source: relative(realOutput, real), size, mtime, optionsHash, key, verified, bytes, made };
@@ -97,7 +87,7 @@ async function createResultFolder(
     async confirm(job: OutputJob, source: SourceState): Promise<void> {
       const name = nameOf(job);
       await withWriteErrors(job.output, async () =>
-        index.finish(name, await createEntry(job, source, index.get(name))),
+        index.record(name, await createEntry(job, source, index.get(name))),
       );
     },
     /**
@@ -124,13 +114,12 @@ async function createResultFolder(
       }
       if (sourceState)
         await withWriteErrors(job.output, async () =>
-          index.finish(name, await createEntry(job, sourceState, { key, verified: verification?.mode })),
+          index.record(name, await createEntry(job, sourceState, { key, verified: verification?.mode })),
         );
     },
   };
 }
 
-/** Returns whether a result has the recorded state. */
 function isResult(entry: IndexEntry, result: (SourceState & { isFile(): boolean }) | undefined): boolean {
   return (
     result?.isFile() === true &&
@@ -151,8 +140,6 @@ function hashOptions(options: ConvertOptions, toolVersions: string, version: str
  * Opens the index of an output folder. Starts no tool if the index knows the versions of the
  * installed tools.
  *
- * @param version version of this program
- * @param verify how results must have been verified to be up to date
  * @throws {CliError} if the folder cannot be written
  */
 export async function openResultFolder(
@@ -239,7 +226,6 @@ async function deleteResult(
   }
 }
 
-/** Asks on the terminal whether to delete results. */
 async function askToDelete(count: number, signal: AbortSignal): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {

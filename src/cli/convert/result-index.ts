@@ -1,8 +1,6 @@
 /**
- * @module The index of an output folder. It records the source of each result, to find results that
- * are up to date.
- *
- * The index is a file of JSON lines in `.imagemill/` of the output folder. A run appends a line
+ * @module The index of an output folder records the source of each result, to find results that are
+ * up to date. It is a file of JSON lines in `.imagemill/` of the folder. A run appends a line
  * before it moves a result into place, and another line afterwards. A process that is killed in
  * between leaves a result that the index knows but does not claim. Each shard has its own file, and
  * every run reads all files. No link in the folder is followed: it can lead to any file.
@@ -32,13 +30,11 @@ const MIN_SUPERSEDED = 1000;
 export class ResultIndex {
   /** Folder for incomplete results of this run, on the output's disk. Empty if none are kept. */
   readonly temporary: string;
-  /** The file of this shard. */
   readonly #path: string;
   readonly #toolVersions = new Map<string, string>();
   /** Records of the own file, and the latest ones of the other files. */
   readonly #own: States = new Map();
   readonly #others: States = new Map();
-  /** Number of lines of the own file. */
   #lines = 0;
   /** Offset in the own file up to which it was read. */
   #position = 0;
@@ -85,8 +81,7 @@ export class ResultIndex {
         addLine(line, this.#own, this.#toolVersions);
       });
     };
-    // One at a time, so that each line is added once: a second `withdrawn` would remove the mark of
-    // another command.
+    // One at a time: if a line was added twice, `withdrawn` would remove another command's mark.
     this.#reading = this.#reading.then(readNew, readNew);
     return this.#reading;
   }
@@ -94,7 +89,6 @@ export class ResultIndex {
   /**
    * Reads the files of the other shards.
    *
-   * @param paths what the folder of the index has
    * @returns whether another command uses the folder, too
    */
   async #readOthers(paths: readonly string[]): Promise<boolean> {
@@ -123,7 +117,6 @@ export class ResultIndex {
     if (this.temporary !== '') await rm(this.temporary, { recursive: true, force: true });
   }
 
-  /** Returns the entry of a complete result. */
   get(result: string): IndexEntry | undefined {
     const value = this.#find(result);
     return value?.state === undefined ? value : undefined;
@@ -135,7 +128,6 @@ export class ResultIndex {
     return value !== undefined && value.state !== 'removed';
   }
 
-  /** Yields the entries of all complete results. */
   *entries(): Generator<readonly [string, IndexEntry]> {
     for (const result of new Set([...this.#own.keys(), ...this.#others.keys()])) {
       const entry = this.get(result);
@@ -143,18 +135,16 @@ export class ResultIndex {
     }
   }
 
-  /**
-   * Records that a result is about to be moved into place (`started`), that this was in vain
-   * (`withdrawn`), which keeps what another command has recorded, or that it was deleted
-   * (`removed`).
-   */
+  /** Records a {@link Mark}. `withdrawn` keeps what another command has recorded. */
   mark(result: string, state: Mark['state']): Promise<void> {
-    return this.#record(result, { state, made: Date.now() });
+    return this.record(result, { state, made: Date.now() });
   }
 
-  /** Records that a result is in place. */
-  finish(result: string, entry: IndexEntry): Promise<void> {
-    return this.#record(result, entry);
+  /** Records the entry of a result that is in place, or a mark. */
+  async record(result: string, value: ResultRecord): Promise<void> {
+    const line = { result, ...value };
+    await appendLine(this.#path, line);
+    addLine(line, this.#own, this.#toolVersions);
   }
 
   /** Returns the versions of the tools with this fingerprint, if an earlier run recorded them. */
@@ -162,7 +152,6 @@ export class ResultIndex {
     return this.#toolVersions.get(fingerprint);
   }
 
-  /** Records the versions of the tools with this fingerprint. */
   async setToolVersions(fingerprint: string, versions: string): Promise<void> {
     if (this.temporary === '' || this.#toolVersions.get(fingerprint) === versions) return;
     this.#toolVersions.set(fingerprint, versions);
@@ -173,19 +162,9 @@ export class ResultIndex {
     const [mine, other] = [this.#own.get(result)?.now, this.#others.get(result)?.now];
     return other && (!mine || other.made > mine.made) ? other : mine;
   }
-
-  async #record(result: string, value: ResultRecord): Promise<void> {
-    const line = { result, ...value };
-    await appendLine(this.#path, line);
-    addLine(line, this.#own, this.#toolVersions);
-  }
 }
 
-/**
- * Creates a folder, unless it exists.
- *
- * @throws {Error} also if it is a link
- */
+/** @throws {Error} also if a link has this name */
 async function makeRealFolder(path: string): Promise<void> {
   const error = await mkdir(path).catch((reason: NodeJS.ErrnoException) => reason);
   if (error && (error.code !== 'EEXIST' || !(await lstat(path)).isDirectory()))

@@ -7,29 +7,20 @@ import type { ConvertedFile } from './converter.ts';
 /** What a command has done so far. */
 export class Tally {
   readonly counts = { converted: 0, upToDate: 0, deleted: 0, bytesBefore: 0, bytesAfter: 0 };
-  /** Number of results by note. */
   readonly #notes = new Map<string, number>();
-  /** Number of failures by error code. */
   readonly #failures = new Map<string, number>();
 
-  /** Adds a result. */
-  addResult({
-    bytesBefore,
-    bytesAfter,
-    notes,
-  }: Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'notes'>): void {
+  addResult(result: Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'notes'>): void {
     this.counts.converted += 1;
-    this.counts.bytesBefore += bytesBefore;
-    this.counts.bytesAfter += bytesAfter;
-    for (const note of notes) increment(this.#notes, note);
+    this.counts.bytesBefore += result.bytesBefore;
+    this.counts.bytesAfter += result.bytesAfter;
+    for (const note of result.notes) increment(this.#notes, note);
   }
 
-  /** Adds a file that was not converted. */
   addFailure(code: string): void {
     increment(this.#failures, code);
   }
 
-  /** Number of files that were not converted. */
   get failed(): number {
     return [...this.#failures.values()].reduce((sum, count) => sum + count, 0);
   }
@@ -39,7 +30,6 @@ export class Tally {
     return this.counts.converted + this.counts.upToDate + this.failed;
   }
 
-  /** Returns the numbers for `--json`. */
   toJson(): object {
     return {
       ...this.counts,
@@ -48,7 +38,6 @@ export class Tally {
     };
   }
 
-  /** Formats the numbers of results. */
   formatResults(dryRun: boolean): string {
     const { converted, upToDate, deleted, bytesBefore, bytesAfter } = this.counts;
     const done = dryRun
@@ -63,11 +52,7 @@ export class Tally {
     return [parts.join(', '), ...notes].join('\n');
   }
 
-  /**
-   * Returns the advice for results that exist; undefined if none do.
-   *
-   * @param canUpdate whether `--update` is possible
-   */
+  /** Returns the advice for results that exist; undefined if none do. */
   formatExisting(canUpdate: boolean): string | undefined {
     const count = this.#failures.get('OUTPUT_EXISTS') ?? 0;
     if (count === 0) return undefined;
@@ -76,9 +61,12 @@ export class Tally {
     return `${exist}: ${update}--force replaces all.`;
   }
 
-  /** Formats the number of failures, and their reasons. */
+  /** Formats the failures: most frequent first, then by name, because files end in any order. */
   formatFailures(): string {
-    return `${this.failed} of ${this.total} files not converted: ${formatCounts(this.#failures, formatCode)}.`;
+    const reasons = [...this.#failures]
+      .sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1))
+      .map(([code, count]) => `${count} ${formatCode(code)}`);
+    return `${this.failed} of ${this.total} files not converted: ${reasons.join(', ')}.`;
   }
 }
 
@@ -94,13 +82,6 @@ export const formatNote = (note: string): string =>
 /** Formats sizes before and after, such as "139 kB → 76 kB (−45%)". */
 export const formatSizes = (before: number, after: number): string =>
   `${formatBytes(before)} → ${formatBytes(after)} (${formatChange(before, after)})`;
-
-/** Formats numbers, the highest first, equal ones by name, because files end in any order. */
-const formatCounts = (counts: ReadonlyMap<string, number>, wordsOf: (name: string) => string): string =>
-  [...counts]
-    .sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1))
-    .map(([name, count]) => `${count} ${wordsOf(name)}`)
-    .join(', ');
 
 /** Words for the error codes that are not plain English themselves, after any number of files. */
 const REASONS: Readonly<Record<string, string>> = {

@@ -30,8 +30,6 @@ const READABLE = [
 ];
 
 /**
- * Creates the verifier. Workers start on demand.
- *
  * @param jobs number of concurrent conversions, and maximum number of workers
  * @param pictures folder for pictures of the largest differences, if any
  * @param memory folder for working files in memory, if any
@@ -57,11 +55,7 @@ export async function createVerifier(
   const idle = [add()]; // starts beside the first conversion
   const limit = pLimit(1);
   let waits = 0;
-  /**
-   * Verifies a result in a worker.
-   *
-   * @throws {Error} if a decoder fails, or decodes the same files differently
-   */
+  /** @throws {Error} if a decoder fails, or decodes the same files differently */
   const verifyInWorker = async (request: VerifyRequest): Promise<Verification> => {
     const used: Promise<Worker>[] = [];
     const attempt = async (): Promise<Verification> => {
@@ -71,8 +65,7 @@ export async function createVerifier(
     };
     try {
       const found = await attempt();
-      // Another process repeats what did not pass, so that a faulty decoder is not mistaken for a
-      // faulty result.
+      // Another process repeats what did not pass: the decoder can be faulty, not the result.
       const again = found.passed ? found : await attempt();
       if (!isDeepStrictEqual(found, again))
         throw new Error(`it disagrees with itself: ${found.reason}, then ${again.reason ?? 'no difference'}`);
@@ -85,14 +78,11 @@ export async function createVerifier(
   };
   return {
     /**
-     * Verifies a result.
-     *
      * @param job names the source in messages, and the result in the name of the picture
      * @throws {FileError} NOT_VERIFIED
      */
     async verify(request: VerifyRequest, { input, output }: Pick<OutputJob, 'input' | 'output'>) {
-      // A worker takes as long to start as for two photos, so another one starts only if results
-      // wait one after another.
+      // A worker starts in the time of two photos, so only if results wait one after another.
       waits = limit.pendingCount > 0 ? waits + 1 : 0;
       if (waits > 1 && limit.concurrency < jobs) limit.concurrency += 1;
       const found = await limit(verifyInWorker, request).catch((error: Error): never => {

@@ -1,7 +1,4 @@
-/**
- * @module Watches folders for new and changed files (`--watch`). A change that the system reports
- * leads to another search.
- */
+/** @module Watches folders (`--watch`). A change that the system reports leads to a search. */
 import { type FSWatcher, watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
@@ -16,14 +13,9 @@ const TICK_MS = 1000;
 /** Interval of searches for changes that the system did not report, as on network disks, in ms. */
 const RESCAN_MS = 60_000;
 
-/**
- * Creates a watcher without folders.
- *
- * @param notice reports that a folder cannot be watched
- */
+/** @param notice reports that a folder cannot be watched */
 export function createWatcher(notice: (text: string) => void) {
   const watchers = new Map<string, FSWatcher>();
-  /** State of each file that could not be converted. */
   const failures = new Map<string, string>();
   let isLimited = false;
   let searchAt = performance.now() + RESCAN_MS;
@@ -43,8 +35,8 @@ export function createWatcher(notice: (text: string) => void) {
       try {
         const watcher = watch(path, (event, name) => {
           searchWithin(0);
-          // The folder was deleted or moved, and another folder can have its path. (Or it has a new
-          // file of its own name.)
+          // Another folder can have the path of one that was deleted or moved. (Or a new file in
+          // it has its name.)
           if (event === 'rename' && name === basename(path)) remove();
         });
         watcher.on('error', remove);
@@ -78,11 +70,7 @@ export function createWatcher(notice: (text: string) => void) {
       const info = await stat(path).catch(() => undefined);
       if (info) failures.set(path, formatState(info));
     },
-    /**
-     * Waits for the time of the next search.
-     *
-     * @throws {Error} if the signal aborts
-     */
+    /** @throws {Error} if the signal aborts */
     async nextSearch(signal: AbortSignal): Promise<void> {
       do await wait(TICK_MS, undefined, { signal });
       while (performance.now() < searchAt);
