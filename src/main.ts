@@ -6,8 +6,7 @@ import { openUserCache } from './files/user-cache.ts';
 import { VERSION } from './folders.ts';
 
 let isReported = false;
-// The reader of standard output may exit early, as head(1) does after ten lines. EPIPE is not an
-// error.
+// EPIPE is no error: the reader of standard output may exit early, as head(1) does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE' || isReported) return;
   isReported = true;
@@ -19,8 +18,7 @@ process.stderr.on('error', () => {});
 
 const { argv, env } = process;
 const args = argv.slice(2);
-// The modules of a command take half of its time for one file. The server starts rarely, and writes
-// nothing outside TEMP_DIR.
+// The modules take half of the time for one file. The server writes nothing outside TEMP_DIR.
 const cache = (args[0] ?? 'serve') === 'serve' ? undefined : openUserCache(env);
 if (cache) module.enableCompileCache?.(join(cache, 'code'));
 // Modules that are imported statically would be compiled before the cache is enabled.

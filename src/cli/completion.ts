@@ -1,6 +1,4 @@
-/**
- * @module Scripts that complete the commands, options and values of the command line in a shell.
- */
+/** @module Scripts that complete commands, options and values in a shell. */
 import type { Command, Option } from 'commander';
 import { SMALLEST } from '../conversion/request/conflicts.ts';
 import { ALL_OUTPUT_TYPES } from '../tables/formats.ts';
@@ -12,7 +10,6 @@ const valuesOf = ({ long, flags }: Option): readonly string[] =>
 /** Functions that return the script for a shell. It starts no program: completion is immediate. */
 export const COMPLETION_SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
-/** A command with the words that lead to it, such as `['regress', 'compare']`. */
 interface Path {
   readonly words: readonly string[];
   readonly command: Command;
@@ -63,10 +60,7 @@ complete -o default -F _imagemill imagemill
 `;
 }
 
-/**
- * zsh reads the script when it starts, or as a file of its completions at the first completion,
- * which it also has to answer.
- */
+/** zsh reads it when it starts, or at the first completion, which it also has to answer. */
 function zshScript(program: Command): string {
   const script = bashScript(program)
     .replaceAll('bashrc', 'zshrc')

@@ -12,7 +12,6 @@ import { StartupError } from '../tables/errors.ts';
 export interface CliContext {
   /** Environment variables, which contain the settings. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Version of this program. */
   readonly version: string;
 }
 
@@ -32,11 +31,7 @@ export function throwForUser(error: unknown): never {
 /** Exit status if a command cannot run, as in shells and most programs. */
 export const EXIT_CANNOT_RUN = 2;
 
-/**
- * Loads the settings from the environment.
- *
- * @throws {CliError} naming every invalid setting
- */
+/** @throws {CliError} naming every invalid setting */
 export function loadSettings(env: CliContext['env']): Config {
   try {
     return loadConfig(env);
@@ -102,7 +97,6 @@ export function loadLocalSettings(
   };
 }
 
-/** @throws {CliError} */
 function parseLimit(flag: string, text: string | undefined): number | undefined {
   const limit = text === undefined ? undefined : parseAmount(text);
   if (text === undefined || limit) return limit;
@@ -158,7 +152,6 @@ export function createWarningCollector() {
   };
 }
 
-/** Signals that abort a command. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** Base of the exit status after a signal, as in shells. */
 const SIGNAL_EXIT_BASE = 128;

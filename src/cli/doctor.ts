@@ -8,7 +8,6 @@ import { type CheckResult, collectReport, loadServiceSettings } from './doctor/c
 
 export interface DoctorFlags {
   readonly json?: boolean;
-  /** File of settings. */
   readonly env?: string;
   /** Whether to attack this installation instead. */
   readonly attack?: boolean;
@@ -60,11 +59,7 @@ const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 const STATE_WIDTH = 6;
 const NAME_WIDTH = 16;
 
-/**
- * Formats the checks as a table, with a row for each check and each advice.
- *
- * @param columns width of the terminal
- */
+/** Formats the checks, with a row for each check and each advice. */
 function formatTable(checks: readonly CheckResult[], columns: number): string {
   const indent = ' '.repeat(STATE_WIDTH + NAME_WIDTH);
   const width = Math.max(30, columns - indent.length);
@@ -77,7 +72,6 @@ function formatTable(checks: readonly CheckResult[], columns: number): string {
     .join('\n');
 }
 
-/** Breaks a text into lines between words. */
 function wrap(text: string, width: number): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {

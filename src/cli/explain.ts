@@ -1,6 +1,4 @@
-/**
- * @module The `explain` command: prints what a conversion would do, and why, without converting.
- */
+/** @module The `explain` command prints what a conversion would do, and why, without converting. */
 import { resolve } from 'node:path';
 import { escapeControls, toSafeJson } from '../base/text.ts';
 import type { Variant } from '../conversion/context.ts';
@@ -13,7 +11,6 @@ import { labelOf } from './convert/converter.ts';
 import { type Flags, parseOptions, parseResults, toDescribedParts } from './convert/flags.ts';
 import { forEachFile } from './convert/local-converter.ts';
 
-/** Options of the command, in addition to those of a conversion. */
 export interface ExplainFlags extends Flags {
   readonly commands?: boolean;
 }

@@ -1,7 +1,4 @@
-/**
- * @module Hints for the calls and options of other programs: ImageMagick, vips, cwebp, ffmpeg and
- * programs that copy files.
- */
+/** @module Hints for the calls and options of ImageMagick, vips, cwebp, ffmpeg, cp and others. */
 import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
 import { shellWords } from '../base/shell.ts';
@@ -63,7 +60,6 @@ export function explainHabits(args: readonly string[], commands: readonly Comman
   throw new CliError([...call, ...hints].join('\n'));
 }
 
-/** Returns the hint for an argument that is an option of another program. */
 function findHint(arg: string, { options }: Command): string | undefined {
   const [name = ''] = arg.split('=');
   const isOwn = (flag: string) => options.some(({ short, long }) => flag === short || flag === long);

@@ -87,10 +87,8 @@ function formatTable(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, at) =>
     rows.reduce((most, row) => Math.max(most, row[at]?.length ?? 0), 0),
   );
-  return rows.map((row) =>
-    row
-      .map((cell, at) => cell.padEnd(widths[at] as number))
-      .join('  ')
-      .trimEnd(),
-  );
+  return rows.map((row) => {
+    const cells = row.map((cell, at) => cell.padEnd(widths[at] as number));
+    return cells.join('  ').trimEnd();
+  });
 }

@@ -1,7 +1,4 @@
-/**
- * @module The command line: commands, options and help. Each command loads its modules when it is
- * called.
- */
+/** @module Commands, options and help. Each command loads its modules when it is called. */
 import { Argument, Command, CommanderError } from 'commander';
 import { sanitizeForDisplay } from '../base/text.ts';
 import { COMPLETION_SCRIPTS } from './completion.ts';
@@ -14,7 +11,6 @@ import { addRegress } from './regress.ts';
 /** Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises does not warn. */
 const MIN_NODE = '22.17';
 
-/** Returns whether a version of Node.js, such as `22.17.0`, is supported. */
 function supportsNode(version: string): boolean {
   const [have, need] = [version, MIN_NODE].map((text) => text.split('.').map(Number)) as [number[], number[]];
   const at = need.findIndex((number, index) => number !== have[index]); // Intl takes 9 ms for its first comparison
@@ -86,20 +82,20 @@ Examples:
  * Parses the arguments and runs the command.
  *
  * @param args command-line arguments, without the paths of Node.js and the program
- * @param nodeVersion version of Node.js, such as `24.21.0`
+ * @param nodeVersion version of Node.js, such as `24.21.0`; by default that of this process
  * @returns the exit status
  */
 export async function runProgram(
   args: readonly string[],
   context: CliContext,
-  nodeVersion = process.versions.node,
+  nodeVersion?: string,
 ): Promise<number> {
   let status = 0;
   const onExit: OnExit = (exitStatus) => {
     status = exitStatus;
   };
-  const showsAll = isHelp(args.at(-2)) && args.at(-1) === 'all';
-  const program = createProgram(context, { onExit, showsAll, nodeVersion });
+  const showsAll = ['-h', '--help'].includes(args.at(-2) ?? '') && args.at(-1) === 'all';
+  const program = createProgram(context, onExit, showsAll, nodeVersion);
   try {
     explainHabits(args, program.commands);
     await program.parseAsync(addYes(args), { from: 'user' });
@@ -115,36 +111,24 @@ export async function runProgram(
 /** Replaces control characters of arguments in a line. */
 const printable = (line: string): string => sanitizeForDisplay(line, Number.POSITIVE_INFINITY);
 
-const isHelp = (arg: string | undefined): boolean => arg === '-h' || arg === '--help';
-
-/** Receives the exit status of a command. */
 type OnExit = (status: number) => void;
 
-interface ProgramOptions {
-  readonly onExit?: OnExit;
-  /** Whether the help of `convert` lists all options. */
-  readonly showsAll?: boolean;
-  readonly nodeVersion?: string;
-}
-
-/** Creates the program with all of its commands. */
+/** @param showsAll whether the help of `convert` lists all options */
 export function createProgram(
   context: CliContext,
-  { onExit = () => {}, showsAll = true, nodeVersion = process.versions.node }: ProgramOptions = {},
+  onExit: OnExit = () => {},
+  showsAll = true,
+  nodeVersion = process.versions.node,
 ): Command {
   const program = new Command('imagemill')
     .description('Converts images with ImageMagick and librsvg, as a service or on the command line.')
     .version(context.version)
     .exitOverride()
     .configureOutput({
-      outputError: (text, write) =>
-        write(
-          text
-            .replace(/^error: /, 'imagemill: ')
-            .split('\n')
-            .map(printable)
-            .join('\n'),
-        ),
+      outputError(text, write) {
+        const lines = text.replace(/^error: /, 'imagemill: ').split('\n');
+        write(lines.map(printable).join('\n'));
+      },
     })
     .addHelpText('after', '\nSettings are environment variables: see docs/configuration.md.')
     // The modules of the commands need features of this version, and would fail with a stack trace.

@@ -49,7 +49,6 @@ export function createProgress(
     setTotal(count: number | undefined): void {
       total = count;
     },
-    /** Records the start of a conversion. */
     starts(input: string): void {
       running.add(input);
       drawSoon();
@@ -91,7 +90,6 @@ function formatRate(perSecond: number | undefined, ended: number, total: number 
 
 /** Measures how many files end per second, in the last {@link RATE_WINDOW_MS}. */
 function createRate(now: () => number) {
-  /** Samples of the window: time and number of files. */
   const samples = [{ at: now(), count: 0 }];
   let count = 0;
   return {

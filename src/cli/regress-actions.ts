@@ -46,7 +46,6 @@ interface RecordFlags extends MatrixFlags {
   readonly repeat: string;
 }
 
-/** Paths of the report files to write. */
 export interface ReportFiles extends MatrixFlags {
   readonly report?: string;
   readonly junit?: string;
@@ -63,10 +62,7 @@ const REPORTS = [
 /** Runs `regress record`. */
 export function recordBaseline(
   folder: string,
-  options: RecordFlags & {
-    readonly to: string;
-    readonly fingerprintsOnly?: boolean;
-  },
+  options: RecordFlags & { readonly to: string; readonly fingerprintsOnly?: boolean },
   env: Environment,
 ): Promise<number> {
   return orCliError(env, async (config, signal) => {
@@ -233,9 +229,6 @@ async function write(path: string, text: string): Promise<void> {
   }
 }
 
-/** Errors whose message is sufficient for the user. Other errors are printed with their stack. */
-const EXPECTED_ERRORS = [RegressError, TruncatedFileError];
-
 /** Runs an action, and converts its errors to CliError. Status 1 means changed results. */
 async function orCliError(
   env: Environment,
@@ -250,8 +243,8 @@ async function orCliError(
     if (abort.signal.aborted) return abort.status();
     if (error instanceof CliError) throw error;
     const { message, stack } = error as Error;
-    const known =
-      EXPECTED_ERRORS.some((kind) => error instanceof kind) || (error as NodeJS.ErrnoException).code;
-    throw new CliError(known ? message : (stack ?? message));
+    const isKnown = error instanceof RegressError || error instanceof TruncatedFileError;
+    const isOfSystem = (error as NodeJS.ErrnoException).code !== undefined;
+    throw new CliError(isKnown || isOfSystem ? message : (stack ?? message));
   }
 }

@@ -1,7 +1,4 @@
-/**
- * @module The `regress` command: its subcommands and options. The actions are loaded on demand, as
- * the server does not need them.
- */
+/** @module The subcommands and options of `regress`. The actions are loaded on demand. */
 import type { Command } from 'commander';
 import { type CliContext, findDecoders } from './context.ts';
 import type { ReportFiles } from './regress-actions.ts';

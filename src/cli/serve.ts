@@ -105,10 +105,7 @@ const LISTEN_ERRORS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'this host name has no address. Set HOST to an address of this machine, or to 0.0.0.0 for all',
 };
 
-/**
- * @throws {StartupError} if the server cannot listen on `HOST` and `PORT`. The program that uses
- *   the port may end.
- */
+/** @throws {StartupError} that is temporary: the program that uses the port may end */
 async function listen(server: Server, { HOST, PORT }: Config): Promise<void> {
   server.listen(PORT, HOST);
   try {
@@ -121,7 +118,6 @@ async function listen(server: Server, { HOST, PORT }: Config): Promise<void> {
   }
 }
 
-/** Addresses that mean all addresses of the machine. */
 const ALL_ADDRESSES = ['0.0.0.0', '::'];
 
 function reportStart(
@@ -133,18 +129,9 @@ function reportStart(
     name,
     tool ? `${tool.version} ${tool.path}` : 'none',
   ]);
-  log.info(
-    {
-      version,
-      access,
-      node: process.version,
-      ...Object.fromEntries(tools),
-      inputs: capabilities.inputs,
-      outputs: capabilities.outputs,
-      sandbox: layers,
-    },
-    'startup',
-  );
+  const { inputs, outputs } = capabilities;
+  const about = { version, access, node: process.version };
+  log.info({ ...about, ...Object.fromEntries(tools), inputs, outputs, sandbox: layers }, 'startup');
   const { address, port } = server.address() as AddressInfo;
   const host = address.includes(':') ? `[${address}]` : address;
   // A browser on this machine reaches a server that listens on all addresses as localhost.
@@ -162,7 +149,6 @@ async function reloadKeys(keys: ApiKeys, log: Logger): Promise<void> {
   }
 }
 
-/** Signals that start the shutdown. */
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 
 /**
@@ -193,8 +179,7 @@ async function drain(
 ): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  // Clients keep connections open after their last response, or open them before their first
-  // request.
+  // Clients keep connections open after a response, or open them before their first request.
   closeIdle();
   const idle = setInterval(closeIdle, 50);
   const deadline = setTimeout(() => server.closeAllConnections(), graceMs);
@@ -214,8 +199,7 @@ function createLogStream(format: (line: string) => string) {
     /** Writes a line including its line break, or drops it. */
     write(json: string): void {
       const line = format(json);
-      // A full disk may have stored the start of a line. A line break separates it from the next
-      // line.
+      // A full disk may have stored the start of a line. A line break separates it from the next.
       const bytes = Buffer.from(isTruncated ? `\n${line}` : line);
       let written = 0;
       try {
@@ -232,7 +216,6 @@ function createLogStream(format: (line: string) => string) {
   };
 }
 
-/** Fields of a line that pino wrote. */
 interface LogLine {
   /** 30 info, 40 warn, 50 error, 60 fatal: https://getpino.io/#/docs/api?id=loggerlevels-object */
   readonly level: number;
@@ -256,7 +239,6 @@ const SENTENCES: Readonly<Record<string, (line: LogLine) => string>> = {
   'shutdown complete': () => 'Stopped.',
 };
 
-/** Starts of lines by level. */
 const PREFIXES: Readonly<Record<number, string>> = { 40: 'Warning: ', 50: 'Error: ', 60: 'imagemill: ' };
 
 /** Maximum length of a line in UTF-16 code units. */

@@ -1,7 +1,4 @@
-/**
- * @module Hostile files for `imagemill doctor --attack` and for tests, made of a few lines each.
- * None contains an exploit.
- */
+/** @module Hostile files for `doctor --attack` and for tests. None contains an exploit. */
 import { crc32, deflateRawSync, deflateSync } from 'node:zlib';
 import { PNG_HEADER_BYTES, PNG_SIGNATURE, pngChunk } from '../../images/png/png-writer.ts';
 import { ONE_PIXEL } from '../../process/policy.ts';
@@ -117,7 +114,6 @@ export function slowJxl(frames: number): Buffer {
   return Buffer.concat([FOUR_FRAMES.subarray(0, MIDDLE_AT), ...more, FOUR_FRAMES.subarray(MIDDLE_AT)]);
 }
 
-/** An entry to write. */
 export interface MadeEntry {
   /** Name; a Buffer is written as is, without the UTF-8 flag. */
   readonly name: string | Buffer;
@@ -125,7 +121,6 @@ export interface MadeEntry {
   readonly deflate?: boolean;
   /** Additional general-purpose flags; 1 is encryption. */
   readonly flags?: number;
-  /** Unix mode. */
   readonly mode?: number;
   /** Size in the headers, if it differs from the real one. */
   readonly declaredSize?: number;

@@ -1,7 +1,4 @@
-/**
- * @module Sends the attacks of `imagemill doctor --attack`, and finds out which protection stopped
- * each.
- */
+/** @module Sends the attacks of `doctor --attack`, and finds which protection stopped each. */
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fetchStreamed } from '../../client/streamed-file.ts';
@@ -34,7 +31,6 @@ export interface Target {
   readonly origin: string;
   readonly failures: string[];
   contacts: number;
-  /** Ends requests when the command is interrupted. */
   readonly signal: AbortSignal;
 }
 
@@ -76,11 +72,7 @@ async function post({ origin, failures, signal: stop }: Target, bytes: Buffer, u
   return { status: response.status, headers: response.headers, result, stderr: failures.join('\n') };
 }
 
-/**
- * Finds the layer that a response stands for.
- *
- * @param tool the layer if only a tool refused the file
- */
+/** @param tool the layer if only a tool refused the file */
 function outcomeOf({ status, result, stderr }: Awaited<ReturnType<typeof post>>, tool?: Layer): Outcome {
   if (status === 200) return { found: 'it was converted' };
   const { message, reason, setting } = JSON.parse(result.toString()).error;
@@ -175,8 +167,7 @@ export async function dripping({ service }: Site): Sent {
   const isServed = / 200 /.test(other) && performance.now() - began < MAX_WAIT_MS;
   const ends = (await Promise.all(drips)).map((end) => / (\d+) /.exec(end)?.[1] ?? 'none');
   const found = `status ${[...new Set(ends)].join(', ')}, others ${isServed ? 'are' : 'are not'} answered`;
-  // A response is lost if a byte arrives after the server has closed the connection, as only the
-  // server does.
+  // Only the server closes connections. If a byte arrives after that, the response is lost.
   if (!isServed || ends.some((end) => !['408', '503', 'none'].includes(end))) return { found };
   return { found, layer: ends.includes('503') ? 'request limit' : 'time limit' };
 }

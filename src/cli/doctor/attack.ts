@@ -1,7 +1,4 @@
-/**
- * @module `imagemill doctor --attack`: attacks this installation, and prints which protection
- * stopped what.
- */
+/** @module `doctor --attack` attacks this installation, and prints what stopped each attack. */
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * @module The table of `imagemill doctor --attack`: what each attack sends, what must happen, and
- * what should stop it.
- */
+/** @module The attacks of `doctor --attack`: what each sends, and what should stop it. */
 import { gzipSync } from 'node:zlib';
 import { ONE_PIXEL } from '../../process/policy.ts';
 import { ALL_INPUT_TYPES, INPUTS, type InputType } from '../../tables/formats.ts';
@@ -11,12 +8,10 @@ import * as senders from './attack-senders.ts';
 
 const { MARKER, cleaned, codec, drawing, dripping, file, magick, named, oneConnection } = senders;
 
-/** A row of the table. */
 export interface Attack {
   readonly name: string;
   /** What must happen. */
   readonly must: string;
-  /** What should stop it. */
   readonly expected: Layer;
   /** The format that the service must read for this attack. Otherwise, the file's type stops it. */
   readonly needs: InputType;

@@ -44,7 +44,6 @@ function libheif({ toolchain: { magick, heif }, config }: DoctorReport): CheckRe
   return [warn('libheif', found, 'use Debian 13')];
 }
 
-/** Checks whether ImageMagick enforces the policy. */
 function policy({ policyEnforced, toolchain: { magick } }: DoctorReport): CheckResult[] {
   if (policyEnforced === undefined) return [];
   if (policyEnforced) return [ok('policy', 'enforced by ImageMagick')];
@@ -55,7 +54,6 @@ function policy({ policyEnforced, toolchain: { magick } }: DoctorReport): CheckR
 const SANDBOX_ADVICE =
   'use Linux 5.13 or later with Landlock and seccomp, build with a C compiler, and use tools that are not scripts';
 
-/** Checks which sandbox layers confine the tools. */
 function confinement({ engine, config: { SANDBOX } }: DoctorReport): CheckResult[] {
   if (engine instanceof Error) return engine.setting === 'SANDBOX' ? [fail('sandbox', engine.message)] : [];
   const found = Object.entries(engine.layers)

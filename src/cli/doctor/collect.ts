@@ -29,11 +29,9 @@ export interface CheckResult {
   /** `warn`: the service works with restrictions; `fail`: the service does not work. */
   readonly state: 'ok' | 'warn' | 'fail';
   readonly found: string;
-  /** How to fix the problem. */
   readonly advice?: readonly string[] | undefined;
 }
 
-/** Returns a function that creates the results of checks with a state. */
 const inState =
   (state: CheckResult['state']) =>
   (name: string, found: string, ...advice: string[]): CheckResult => {

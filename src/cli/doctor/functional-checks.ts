@@ -1,7 +1,4 @@
-/**
- * @module Checks that run something: a conversion, a search for fonts, disk space, a connection to
- * Redis.
- */
+/** @module Checks that run something: a conversion, a search for fonts, a connection to Redis. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RedisConnection } from '../../base/redis-client.ts';
@@ -35,20 +32,16 @@ export async function conversion({ engine, policyEnforced }: DoctorReport): Prom
   }
 }
 
-/** A script, a letter of it, and the Debian package of a font that has this letter. */
-interface Script {
-  readonly name: string;
-  readonly letter: string;
-  readonly debianPackage: string;
-}
-
-const SCRIPTS: readonly Script[] = [
+/** Scripts, a letter of each, and the Debian package of a font that has this letter. */
+const SCRIPTS = [
   { name: 'Latin', letter: 'g', debianPackage: 'fonts-dejavu-core' },
   { name: 'Cyrillic', letter: 'Ж', debianPackage: 'fonts-dejavu-core' },
   { name: 'Greek', letter: 'Ω', debianPackage: 'fonts-dejavu-core' },
   { name: 'Chinese', letter: '永', debianPackage: 'fonts-noto-cjk' },
   { name: 'emoji', letter: '😀', debianPackage: 'fonts-noto-color-emoji' },
 ];
+
+type Script = (typeof SCRIPTS)[number];
 
 const TIMEOUT_MS = 10_000;
 
@@ -81,10 +74,7 @@ export async function fonts({ toolchain, config }: DoctorReport): Promise<CheckR
   }
 }
 
-/**
- * Files of the largest size for which a private service needs disk space: its largest batch is
- * larger than most disks.
- */
+/** Files for which a private service needs disk space: its batches can exceed most disks. */
 const PRIVATE_FILES = 10;
 
 /** Checks for disk space for a batch (otherwise warns), and for one file (otherwise fails). */
@@ -97,11 +87,11 @@ export async function workingFiles({ config }: DoctorReport): Promise<CheckResul
     const free = await workspaces.free();
     if (free === undefined) return [ok(name, `${TEMP_DIR}, free space unknown`)];
     const file = DISK_SPACE_FACTOR * config.MAX_FILE_BYTES;
-    const [files, needed] =
+    const [files, count, needed] =
       config.ACCESS === 'private'
-        ? [`${PRIVATE_FILES} files need`, PRIVATE_FILES * file]
-        : ['a full batch needs', bytesOfBatch(config)];
-    const factors = `${config.ACCESS === 'private' ? PRIVATE_FILES : 'MAX_BATCH_FILES'} × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR}`;
+        ? [`${PRIVATE_FILES} files need`, PRIVATE_FILES, PRIVATE_FILES * file]
+        : ['a full batch needs', 'MAX_BATCH_FILES', bytesOfBatch(config)];
+    const factors = `${count} × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR}`;
     const found = `${TEMP_DIR}, ${isInMemory(TEMP_DIR) ? 'in memory, ' : ''}${formatBytes(free)} free`;
     if (free >= needed) return [ok(name, found)];
     const requirement = `${files} ${formatBytes(needed)} (${factors})`;
