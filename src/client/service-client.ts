@@ -1,7 +1,4 @@
-/**
- * @module Sends files to running instances, and each to another one if an instance cannot accept it
- * at the moment.
- */
+/** @module Sends files to running instances, each to another one if an instance is busy. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type ConvertOptions, createClient, ImagemillError, type Result } from './library/index.ts';
 import { backoffAfter, obstacleOf } from './library/retry.ts';
@@ -18,15 +15,11 @@ const CONTROL_CHARACTERS = /\p{Cc}/gu;
 /** Time limit of a request with its response, in ms. */
 const RESPONSE_TIMEOUT_MS = 120_000;
 
-/** A file to convert. */
 interface ConversionRequest {
-  /** Path in the file system. */
   readonly path: string;
   /** Name that the instance receives. */
   readonly name: string;
-  /** Form fields. */
   readonly fields: readonly (readonly [string, string])[];
-  /** Path of the watermark. */
   readonly watermark?: string | undefined;
   /** Key of a result that exists. The instance responds with 304 if the result would have it. */
   readonly known?: string | undefined;
@@ -37,7 +30,6 @@ type Received<T> = Result & { readonly received: T };
 
 /** A response 429 or 503. */
 export interface Busy {
-  /** Base URL of the instance. */
   readonly base: string;
   readonly status: number;
   /** Time in s for which the instance gets no requests. */
@@ -54,11 +46,9 @@ export class UnavailableError extends Error {
   override readonly name = 'UnavailableError';
 }
 
-/** How to connect to instances. */
 interface ConnectionOptions {
   /** Maximum number of failed connections per file. */
   readonly maxFailures: number;
-  /** API key of the requests. */
   readonly key?: string | undefined;
   /** Called when an instance cannot take a request. */
   readonly onBusy?: (busy: Busy) => void;
@@ -85,8 +75,6 @@ export async function createServiceClient(urls: readonly string[], options: Conn
     /** The instances that responded at the start. */
     instances,
     /**
-     * Converts a file.
-     *
      * @param receive reads the body of a successful response. It is called again if the connection
      *   fails meanwhile.
      * @throws {ImagemillError} if an instance responds with another status than 200, or with
@@ -100,7 +88,6 @@ export async function createServiceClient(urls: readonly string[], options: Conn
       receive: (response: Response) => Promise<T>,
       signal: AbortSignal,
     ): Promise<Received<T>> => sendWithRetries(servers, request, receive, signal, options),
-    /** Returns whether any instance responds. */
     isAlive: (): Promise<boolean> =>
       Promise.any(findAll()).then(
         () => true,
@@ -174,11 +161,9 @@ async function sendWithRetries<T>(
   }
 }
 
-/** An instance of the service. */
 class Server {
   /** URL of the API, including the version. */
   readonly base: string;
-  /** Number of requests in progress. */
   requests = 0;
   /** Failed connections since the last response. */
   failures = 0;
@@ -189,7 +174,6 @@ class Server {
     this.base = base;
   }
 
-  /** Sends no requests to the instance for a time. */
   pause(ms: number): void {
     this.#readyAt = Math.max(this.#readyAt, Date.now() + ms);
   }
@@ -218,8 +202,6 @@ async function nextServer(servers: readonly Server[], signal: AbortSignal): Prom
 }
 
 /**
- * Sends one request.
- *
  * @throws {ImagemillError} if the response has another status than 200, or several results
  * @throws the errors of the file, of `receive` and of `fetch`
  */
@@ -233,10 +215,8 @@ async function send<T>(
   const stop = new AbortController();
   const abort = (reason: Error): void => stop.abort(reason);
   // `AbortSignal.timeout` would keep its timer after the response.
-  const timer = setTimeout(
-    () => abort(new Error(`no response in ${RESPONSE_TIMEOUT_MS / 1000} s`)),
-    RESPONSE_TIMEOUT_MS,
-  );
+  const onTimeout = () => abort(new Error(`no response in ${RESPONSE_TIMEOUT_MS / 1000} s`));
+  const timer = setTimeout(onTimeout, RESPONSE_TIMEOUT_MS);
   server.requests += 1;
   try {
     const file = await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), abort);

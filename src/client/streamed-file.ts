@@ -46,7 +46,6 @@ export class TruncatedFileError extends Error {
 /**
  * Opens a file for a form.
  *
- * @param name name of the file in the form
  * @param onError called with a {@link TruncatedFileError} or an error of the file system if the
  *   file cannot be read to its end. The caller must then abort the request.
  * @throws {Error} of the file system, if the file does not exist
@@ -67,17 +66,12 @@ class FormBody extends Blob {
   constructor(form: FormData) {
     const boundary = `form-${randomUUID()}`;
     super([], { type: `multipart/form-data; boundary=${boundary}` });
-    const header = (name: string, rest: string): string =>
-      `--${boundary}\r\nContent-Disposition: form-data; name="${escapeName(name)}"${rest}\r\n\r\n`;
-    const parts = [...form].flatMap(([name, value]) =>
-      typeof value === 'string'
-        ? [header(name, ''), value, '\r\n']
-        : [
-            header(name, `; filename="${escapeName(value.name)}"\r\nContent-Type: ${FILE_MEDIA_TYPE}`),
-            value,
-            '\r\n',
-          ],
-    );
+    const parts = [...form].flatMap(([name, value]) => {
+      const head = `--${boundary}\r\nContent-Disposition: form-data; name="${escapeName(name)}"`;
+      if (typeof value === 'string') return [`${head}\r\n\r\n`, value, '\r\n'];
+      const about = `; filename="${escapeName(value.name)}"\r\nContent-Type: ${FILE_MEDIA_TYPE}`;
+      return [`${head}${about}\r\n\r\n`, value, '\r\n'];
+    });
     this.#parts = [...parts, `--${boundary}--\r\n`].map((part) =>
       typeof part === 'string' ? new Blob([part]) : part,
     );

@@ -1,7 +1,4 @@
-/**
- * @module The error of a response. The command line and the web page read it in the same way as
- * applications.
- */
+/** @module The error of a response, for applications, the command line and the web page. */
 import { retryDelay } from './retry.ts';
 import type { ErrorDetails, Reason } from './types.ts';
 
@@ -41,7 +38,6 @@ export class ImagemillError extends Error {
   }
 }
 
-/** Describes a response that is not the service's. */
 function describeForeignError(status: number, sentBytes: number | undefined): string {
   if (status !== PAYLOAD_TOO_LARGE)
     return `The server responded with status ${status}, and without a message of imagemill.`;
@@ -71,10 +67,6 @@ export function toError(
   } catch {
     // The body is not JSON.
   }
-  return new ImagemillError(
-    status,
-    details,
-    /^\d+(?:\.\d+)?$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined,
-    sentBytes,
-  );
+  const delay = /^\d+(?:\.\d+)?$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
+  return new ImagemillError(status, details, delay, sentBytes);
 }

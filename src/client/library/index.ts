@@ -24,7 +24,6 @@ const MAX_WAIT_MS = 120_000;
 /** Maximum size of an error or JSON read as text, in bytes. A longer error has no message. */
 const MAX_ERROR_BYTES = 64 * 1024;
 const MAX_JSON_BYTES = 16 * 1024 ** 2;
-/** Repetitions of a request by default. */
 const DEFAULT_RETRIES = 4;
 /** Media types of results. A proxy can respond with 200 and a page, for example to log in. */
 const RESULT_TYPE = /^(?:image\/|application\/(?:pdf|zip))/;
@@ -36,7 +35,6 @@ const JSON_TYPE = /^application\/json/;
  */
 export type Image = Blob | ArrayBuffer | Uint8Array | ReadableStream<Uint8Array>;
 
-/** What `fetch` sends. */
 type Body = NonNullable<RequestInit['body']>;
 
 /** The file that a request returns. */
@@ -101,7 +99,6 @@ export interface RequestSettings {
   readonly form?: boolean | undefined;
 }
 
-/** Settings of a request without an image. */
 type PlainSettings = Pick<RequestSettings, 'signal' | 'headers'>;
 
 /**
@@ -138,7 +135,6 @@ export function createClient(url: string, settings: ClientSettings = {}): Client
   const base = `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
   const send = createSender(base, settings);
 
-  /** Sends an image as the body, or in a form. */
   async function sendImage(
     path: string,
     image: Image,
@@ -200,12 +196,11 @@ function createSender(base: string, settings: ClientSettings) {
     let canReconnect = retries > 0 && !isStream;
     let waitedMs = 0;
     for (let repeated = 0; ; repeated += 1) {
-      const response = await fetchFromHost(settings.fetch ?? globalThis.fetch, base, path, init).catch(
-        (error) => {
-          if (!canReconnect || !isClosed(error)) throw error;
-          canReconnect = false;
-        },
-      );
+      const sent = fetchFromHost(settings.fetch ?? globalThis.fetch, base, path, init);
+      const response = await sent.catch((error) => {
+        if (!canReconnect || !isClosed(error)) throw error;
+        canReconnect = false;
+      });
       if (!response) continue;
       if (response.ok && accepted.test(response.headers.get('content-type') ?? '')) return response;
       const { status, headers: stated } = response;
@@ -232,16 +227,14 @@ function toForm(options: BatchOptions, field: string, images: Iterable<Blob>): F
 
 /** Returns the bytes of a body, without the headers of a form's parts. Undefined for a stream. */
 function sizeOf(body: Image | FormData): number | undefined {
-  if (body instanceof FormData)
-    return [...body.values()].reduce(
-      (sum, part) => sum + (part instanceof Blob ? part.size : part.length),
-      0,
-    );
+  if (body instanceof FormData) {
+    const sizes = [...body.values()].map((part) => (part instanceof Blob ? part.size : part.length));
+    return sizes.reduce((sum, size) => sum + size, 0);
+  }
   if (body instanceof Blob) return body.size;
   return 'byteLength' in body ? body.byteLength : undefined;
 }
 
-/** Returns options as text fields. */
 function toFields(options: BatchOptions): [string, string][] {
   return Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, typeof value === 'object' ? JSON.stringify(value) : String(value)]],
@@ -261,10 +254,7 @@ const encodeName = (name: string): string =>
     (character) => `%${character.charCodeAt(0).toString(16)}`,
   );
 
-/**
- * Returns the last component of the file name in `Content-Disposition`, so that it names no other
- * folder. Empty if there is none.
- */
+/** Returns the last component of the file name in `Content-Disposition`; empty without one. */
 function nameIn(disposition: string): string {
   const name = statedName(disposition).split(/[/\\]/).at(-1) ?? '';
   return name === '.' || name === '..' ? '' : name;
@@ -282,14 +272,12 @@ function statedName(disposition: string): string {
   return quoted?.replaceAll(/\\(.)/g, '$1') ?? token;
 }
 
-/** Parses the JSON of a response. */
 async function parse<T>(response: Response): Promise<T> {
   const text = await readText(response, MAX_JSON_BYTES);
   if (text === undefined) throw new ImagemillError(response.status);
   return JSON.parse(text) as T;
 }
 
-/** Returns what the headers of a response state. */
 function toResult(response: Response): Result {
   const header = (name: string): string => response.headers.get(name) ?? '';
   const number = (name: string): number | undefined => Number(header(name)) || undefined;
@@ -312,7 +300,7 @@ function toResult(response: Response): Result {
   };
 }
 
-/** Waits, unless a signal aborts. */
+/** @throws the reason of the signal if it aborts */
 function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();

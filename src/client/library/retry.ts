@@ -1,7 +1,4 @@
-/**
- * @module When a failed request can be sent again. The library, the command line and the web page
- * decide by it.
- */
+/** @module When the library, the command line and the web page send a failed request again. */
 
 /** Delay before a repetition if the response has no Retry-After, in s. */
 export const DEFAULT_RETRY_S = 5;

@@ -1,6 +1,4 @@
-/**
- * @module Sends a request to the host that the application named, and reads texts of limited size.
- */
+/** @module Sends requests to the host that the application named, and reads limited texts. */
 
 const REDIRECTS = [301, 302, 307, 308];
 const MAX_REDIRECTS = 5;
