@@ -1,7 +1,4 @@
-/**
- * @module What converts the images of a recording: the tools of this machine, as the service uses
- * them, or a server, to compare two versions.
- */
+/** @module What converts the images of a recording: the tools of this machine, or a server. */
 import { copyFile, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pino } from 'pino';
@@ -13,21 +10,19 @@ import { formatCommands } from '../conversion/explain.ts';
 import type { Step } from '../conversion/plan/step.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import { DETECTION_BYTES, detectFileType } from '../images/index.ts';
+import { installedTools } from '../process/toolchain.ts';
 import type { Config } from '../tables/config.ts';
 import { ServiceError, StartupError } from '../tables/errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../tables/formats.ts';
-import { TOOLS, type ToolName } from '../tables/tools.ts';
+import { TOOLS } from '../tables/tools.ts';
 import { type Case, RegressError } from './matrix.ts';
 
-/** An input image. */
 export interface SourceImage {
   /** Path relative to the folder of images, with slashes. */
   readonly name: string;
-  /** Path in the file system. */
   readonly path: string;
 }
 
-/** Outcome of one conversion. */
 export type Attempt = {
   /** Shell commands that repeat the conversion, one per line. */
   readonly commands: readonly string[];
@@ -46,16 +41,12 @@ export type Attempt = {
 export interface Backend {
   /** Versions of the tools, or the address and version of a server, by name. */
   readonly tools: Readonly<Record<string, string>>;
-  /** Maximum number of concurrent conversions. */
   readonly concurrency: number;
   /**
-   * Converts an image.
-   *
    * @throws {RegressError} if the backend is unavailable
    * @throws the signal's reason if it aborts
    */
   convert(image: SourceImage, testCase: Case, signal: AbortSignal): Promise<Attempt>;
-  /** Releases all resources. */
   close(): Promise<void>;
 }
 
@@ -73,7 +64,6 @@ const MAX_FAILURES = 1;
  * Creates a backend that sends images to a server.
  *
  * @param url URL of the server, with or without /api/v1
- * @param key API key of the requests
  * @throws {RegressError} if no imagemill server responds
  */
 export async function createHttpBackend(url: string, key: string | undefined): Promise<Backend> {
@@ -101,7 +91,6 @@ export async function createHttpBackend(url: string, key: string | undefined): P
   };
 }
 
-/** Client name of all images. */
 const CLIENT = 'regress';
 
 /**
@@ -112,11 +101,9 @@ const CLIENT = 'regress';
 export async function createLocalBackend(config: Config): Promise<Backend> {
   const log = pino({ level: 'error' }, pino.destination(2));
   const engine = await createConversionEngine(config, log).catch(toRegressError);
-  const tools = Object.entries(engine.toolchain).flatMap(([name, tool]) =>
-    tool ? [[TOOLS[name as ToolName].project, tool.version] as const] : [],
-  );
+  const tools = installedTools(engine.toolchain);
   return {
-    tools: Object.fromEntries(tools),
+    tools: Object.fromEntries(tools.map(({ name, version }) => [TOOLS[name].project, version])),
     concurrency: config.CONCURRENCY,
     convert: (image, testCase, signal) => convertImage(engine, image, testCase, signal),
     close: () => engine.close(),
@@ -138,28 +125,22 @@ async function convertImage(
     return refuse(
       `The format ${format} is not available: EXTRA_OUTPUTS does not enable it, or its tools are missing.`,
     );
-  const workspace = await engine.workspaces.open();
   const steps: Step[] = [];
+  const onCommand = (step: Step) => steps.push(step);
   try {
-    const folder = await workspace.folder('file');
-    await copyFile(image.path, join(folder, INPUT_FILE));
-    const source = {
-      folder,
-      type,
-      label: 'The file',
-      client: CLIENT,
-      onCommand: (step: Step) => steps.push(step),
-    };
-    const { path, convertedMs, notes } = await engine.convert(source, testCase.options, signal);
-    const made = { bytes: await readFile(path), ms: Math.round(convertedMs), notes };
-    return { made, commands: formatSteps(engine, steps) };
+    return await engine.workspaces.use({}, async (workspace) => {
+      const folder = await workspace.folder('file');
+      await copyFile(image.path, join(folder, INPUT_FILE));
+      const source = { folder, type, label: 'The file', client: CLIENT, onCommand };
+      const { path, convertedMs, notes } = await engine.convert(source, testCase.options, signal);
+      const made = { bytes: await readFile(path), ms: Math.round(convertedMs), notes };
+      return { made, commands: formatSteps(engine, steps) };
+    });
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ServiceError)) throw error;
     const { status, message } = error;
     return { refused: { status, message }, commands: formatSteps(engine, steps) };
-  } finally {
-    await workspace.remove();
   }
 }
 
@@ -176,6 +157,4 @@ function formatSteps({ toolchain }: ConversionEngine, steps: readonly Step[]): s
 }
 
 /** Makes the paths of imagemill's own assets relative to the repository. */
-function shortenAssetPath(argument: string): string {
-  return argument.startsWith('/') ? argument.replace(/^.*\/(?=assets\/)/, '') : argument;
-}
+const shortenAssetPath = (argument: string): string => argument.replace(/^(?=\/).*\/(?=assets\/)/, '');

@@ -76,7 +76,6 @@ export async function saveFingerprints(path: string, record: () => Promise<Recor
   return recording;
 }
 
-/** Writes the JSON file of a baseline. */
 async function writeBaseline(file: string, { tools, at, matrix, ...recording }: Recording): Promise<void> {
   const commands = [...new Set(recording.rows.flatMap((row) => row.commands))];
   const indexes = new Map(commands.map((command, index) => [command, index]));
@@ -87,10 +86,8 @@ async function writeBaseline(file: string, { tools, at, matrix, ...recording }: 
   // Write one row per line, so that a diff shows what changed.
   const lines = (items: readonly unknown[]) =>
     `[\n${items.map((item) => JSON.stringify(item)).join(',\n')}\n]`;
-  const head = JSON.stringify({ layout: FORMAT_VERSION, tools, at, matrix: matrix.source }, null, 1).slice(
-    0,
-    -2,
-  );
+  const about = { layout: FORMAT_VERSION, tools, at, matrix: matrix.source };
+  const head = JSON.stringify(about, null, 1).slice(0, -2);
   const text = `${head},\n "commands": ${lines(commands)},\n "rows": ${lines(rows)}\n}\n`;
   await createFolders(dirname(file));
   await replaceFile(file, text);

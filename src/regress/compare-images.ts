@@ -82,16 +82,15 @@ function worstFrame(
   return worst;
 }
 
-/** Returns the texts of the thresholds that are exceeded as reasons. */
-const exceeded = (...checks: readonly (readonly [exceeds: boolean, text: string])[]): Reason[] =>
-  checks.flatMap(([exceeds, text]) => (exceeds ? [{ kind: 'pixels', text }] : []));
+/** Returns a difference of pixels as a reason, if it exceeds a threshold. */
+const reasonIf = (exceeds: boolean, text: string): Reason[] => (exceeds ? [{ kind: 'pixels', text }] : []);
 
 function pixelReasons(found: Difference, allowed: Thresholds): Reason[] {
   return PIXEL_LIMITS.flatMap(({ limit, isAbove, describe }) => {
     const [value, allows] = [found[limit], allowed[limit]];
     if (value === undefined || allows === undefined) return [];
     const text = `${describe(found, allowed)}, ${isAbove ? 'maximum' : 'minimum'} ${allows}`;
-    return exceeded([isAbove ? value > allows : value < allows, text]);
+    return reasonIf(isAbove ? value > allows : value < allows, text);
   });
 }
 
@@ -129,12 +128,12 @@ export function compareFingerprints(
   const delta = distance(before.fingerprints, after.fingerprints);
   const { means, sharpness } = delta;
   const [differs, limit] = [percent(sharpness), percent(allowed.sharpness)];
+  const shifted = `mean colour of a cell differs by ${means} of 255, maximum ${allowed.means}`;
+  const blurred = `sharpness of a cell differs by ${differs}, maximum ${limit}`;
   const all = [
     ...reasons,
-    ...exceeded(
-      [means > allowed.means, `mean colour of a cell differs by ${means} of 255, maximum ${allowed.means}`],
-      [sharpness > allowed.sharpness, `sharpness of a cell differs by ${differs}, maximum ${limit}`],
-    ),
+    ...reasonIf(means > allowed.means, shifted),
+    ...reasonIf(sharpness > allowed.sharpness, blurred),
   ];
   return { verdict: all.length > 0 ? 'changed' : 'similar', reasons: all, remarks: [], distance: delta };
 }

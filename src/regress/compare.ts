@@ -2,6 +2,7 @@
 import { compareFingerprints, comparePixels, metadataReasons } from './compare-images.ts';
 import { decode } from './image/codec.ts';
 import type { DecodedImage } from './image/image.ts';
+import type { TestMatrix } from './matrix.ts';
 import {
   AlteredResultError,
   fingerprintResult,
@@ -14,16 +15,11 @@ import {
 import type { Thresholds } from './thresholds.ts';
 import { type Comparison, comparisonWith, type Finding, isFailure } from './verdict.ts';
 
-/**
- * Compares two recordings row by row.
- *
- * @param before the baseline; its matrix sets the thresholds
- * @param progress called after each row, with the name of its image and the number of all rows
- */
+/** @param progress called after each row, with the name of its image and the number of all rows */
 export async function compare(
   before: Recording,
   after: Recording,
-  { thresholds } = before.matrix,
+  { thresholds }: TestMatrix,
   progress: (image: string, all: number) => void = () => {},
 ): Promise<Finding[]> {
   const previous = new Map(before.rows.map((row) => [rowKey(row), row]));
@@ -117,28 +113,21 @@ function compareMetadata(
   const late = allowed.time !== undefined && times > allowed.time;
   const slow = !late && times > SLOW_REMARK.times && (currentMs ?? 0) - (previousMs ?? 0) > SLOW_REMARK.ms;
   const took = `took ${currentMs} ms instead of ${previousMs}`;
-  const notes = [before.notes, after.notes].map((list) => list.join(', ') || 'none');
+  const sizes = `${before.bytes} → ${after.bytes}`;
+  const [one, other] = [before.notes, after.notes].map((list) => list.join(', ') || 'none');
   const percent = `${share > 0 ? '+' : ''}${(share * 100).toFixed(0)}%`;
   return {
     reasons: [
-      ...(resized
-        ? [{ kind: 'bytes', text: `${before.bytes} → ${after.bytes} bytes (${percent})` } as const]
-        : []),
+      ...(resized ? [{ kind: 'bytes', text: `${sizes} bytes (${percent})` } as const] : []),
       ...(late ? [{ kind: 'time', text: took } as const] : []),
     ],
-    remarks: [
-      ...(slow ? [took] : []),
-      ...(notes[0] === notes[1] ? [] : [`notes: ${notes[0]} → ${notes[1]}`]),
-    ],
+    remarks: [...(slow ? [took] : []), ...(one === other ? [] : [`notes: ${one} → ${other}`])],
   };
 }
 
-/** Compares two results whose bytes differ. */
 async function compareResults(before: Row, after: Row, context: CompareContext): Promise<Comparison> {
-  const [one, other] = await Promise.all([
-    loadResult(before, context.before),
-    loadResult(after, context.after),
-  ]);
+  const loading = [loadResult(before, context.before), loadResult(after, context.after)] as const;
+  const [one, other] = await Promise.all(loading);
   if (!one && !other)
     return comparisonWith('changed', 'error', 'different bytes; no independent decoder reads either file');
   if (!other) return comparisonWith('broken', 'error', 'cannot be read by an independent decoder');
@@ -148,7 +137,6 @@ async function compareResults(before: Row, after: Row, context: CompareContext):
   return compareFingerprints(toFingerprints(one), toFingerprints(other), reasons, context.allowed);
 }
 
-/** A result, as its decoded file or as its fingerprints. */
 type LoadedResult = DecodedImage | ResultFingerprint;
 
 const toFingerprints = (result: LoadedResult): ResultFingerprint =>

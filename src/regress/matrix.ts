@@ -26,7 +26,6 @@ export interface Case {
   readonly fields: readonly (readonly [name: string, value: string])[];
 }
 
-/** Cases and thresholds of a regression check. */
 export interface TestMatrix {
   readonly cases: readonly Case[];
   /** Returns the thresholds of a case for an image; undefined if it does not apply. */
@@ -40,7 +39,6 @@ export class RegressError extends Error {
   override readonly name = 'RegressError';
 }
 
-/** Thresholds in a matrix. */
 const ownThresholds = thresholds.partial().optional();
 
 const schema = z.strictObject({
@@ -66,8 +64,6 @@ export type MatrixSource = Readonly<Record<string, unknown>>;
 /**
  * Each output format with default options, and three common cases: a thumbnail, a small file, kept
  * metadata.
- *
- * @param outputs the enabled output formats
  */
 export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => ({
   cases: [
@@ -89,11 +85,9 @@ export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => (
 export function toMatrix(source: unknown, loadPresets?: () => Presets): TestMatrix {
   const result = schema.safeParse(source);
   if (!result.success) {
-    throw new RegressError(
-      result.error.issues
-        .map(({ path, message }) => `${path.join('.') || 'the file'}: ${message}`)
-        .join('\n'),
-    );
+    const { issues } = result.error;
+    const problems = issues.map(({ path, message }) => `${path.join('.') || 'the file'}: ${message}`);
+    throw new RegressError(problems.join('\n'));
   }
   const { data } = result;
   if (data.cases.some((one) => 'preset' in one)) {
@@ -120,18 +114,12 @@ export function toMatrix(source: unknown, loadPresets?: () => Presets): TestMatr
         ({ matches, cases: only }) => matches(image) && (only?.includes(name) ?? true),
       );
       if (matching.some(({ skip }) => skip)) return undefined;
-      return Object.assign(
-        {},
-        defaultThresholds(options),
-        data.thresholds,
-        own,
-        ...matching.map((rule) => rule.thresholds ?? {}),
-      );
+      const exceptions = matching.map((rule) => rule.thresholds ?? {});
+      return Object.assign({}, defaultThresholds(options), data.thresholds, own, ...exceptions);
     },
   };
 }
 
-/** A case of the source. */
 type NamedCase = z.output<typeof schema>['cases'][number];
 
 /**
@@ -199,13 +187,11 @@ const FIELD_NAMES = Object.keys(FORMS.result.shape);
 
 function toCase(name: string, given: Readonly<Record<string, string | number | boolean>>): Case {
   const fields = toTextFields({ name, ...given });
-  for (const [field] of fields) {
-    if (!FIELD_NAMES.includes(field)) {
-      throw new RegressError(
-        `case ${name}: there is no option "${field}"; the options are ${FIELD_NAMES.join(', ')}`,
-      );
-    }
-  }
+  const [unknown] = fields.find(([field]) => !FIELD_NAMES.includes(field)) ?? [];
+  if (unknown !== undefined)
+    throw new RegressError(
+      `case ${name}: there is no option "${unknown}"; the options are ${FIELD_NAMES.join(', ')}`,
+    );
   return { name, fields, options: orRegressError(name, () => parseFields(fields)) };
 }
 

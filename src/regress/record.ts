@@ -18,18 +18,17 @@ export interface RecordOptions {
   readonly converter: Backend;
   /** Folder for the result files. If undefined, the recording holds fingerprints instead. */
   readonly folder?: string | undefined;
-  /** Number of conversions per image and case, for the median of the time. By default, 1. */
-  readonly repeat?: number;
+  /** Number of conversions per image and case, for the median of the time. */
+  readonly repeat: number;
   readonly signal: AbortSignal;
-  /** Called after each conversion with the number of conversions done. */
-  readonly progress?: (image: string, all: number) => void;
+  /** Called after each conversion with the number of all. */
+  readonly progress: (image: string, all: number) => void;
 }
 
 /**
  * Lists the images below a folder, sorted by name. Detects images by content, not by extension, and
  * skips other files.
  *
- * @param types types of images to list
  * @param baseline skipped if it is below the folder
  * @throws {Error} if a file cannot be read, or its name is not UTF-8
  */
@@ -77,7 +76,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     limit(async () => {
       signal.throwIfAborted();
       rows[index] = await recordOne(image, testCase, { ...options, signal });
-      options.progress?.(image.name, jobs.length);
+      options.progress(image.name, jobs.length);
     }).catch((error) => failed.abort(error)),
   );
   await Promise.all(recorded);
@@ -92,7 +91,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
 }
 
 async function recordOne(image: SourceImage, testCase: Case, options: RecordOptions): Promise<Row> {
-  const { converter, folder, repeat = 1, signal } = options;
+  const { converter, folder, repeat, signal } = options;
   const attempts: Attempt[] = [];
   for (let time = 0; time < repeat; time += 1)
     attempts.push(await converter.convert(image, testCase, signal));
@@ -175,7 +174,6 @@ const resultFingerprint = z.object({
 });
 
 const result = z.object({
-  /** File size in bytes. */
   bytes: z.number(),
   /** Digest of the file. Undefined in fingerprints of formats that contain their creation time. */
   digest: z.string().optional(),
@@ -185,7 +183,6 @@ const result = z.object({
   figures: resultFingerprint.optional(),
 });
 
-/** Schema of a {@link Row}. */
 export const rowSchema = z.object({
   image: safeName,
   case: safeName,
@@ -197,9 +194,7 @@ export const rowSchema = z.object({
   refused: z.object({ status: z.number(), message: z.string() }).optional(),
 });
 
-/** Result of one image in one case. */
 export type Row = Readonly<z.infer<typeof rowSchema>>;
-/** A successful conversion. */
 export type Result = Readonly<z.infer<typeof result>>;
 /** What a baseline of fingerprints keeps of a result. */
 export type ResultFingerprint = Readonly<z.infer<typeof resultFingerprint>>;

@@ -20,7 +20,6 @@ export interface Finding {
   readonly distance?: Distance | undefined;
 }
 
-/** One difference that counts as a change. */
 export interface Reason {
   readonly kind: ReasonKind;
   readonly text: string;
@@ -55,10 +54,8 @@ export const VERDICTS = {
   identical: { fails: false, description: 'same bytes, or same error' },
 } as const;
 
-/** Result of a comparison. */
 export type Verdict = keyof typeof VERDICTS;
 
-/** Names of all verdicts, worst first. */
 export const VERDICT_NAMES = Object.keys(VERDICTS) as Verdict[];
 
 /** Returns whether the finding makes the run exit with status 1. */

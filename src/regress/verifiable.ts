@@ -15,11 +15,9 @@ export interface VerifyRequest {
   readonly options: ConvertOptions;
 }
 
-/** What was found. */
 export interface Verification {
   readonly mode: VerifyMode;
   readonly passed: boolean;
-  /** Why it did not pass. */
   readonly reason?: string | undefined;
   /** Libraries that have decoded the files. */
   readonly decoder: string;

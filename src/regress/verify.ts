@@ -35,11 +35,7 @@ import type { Verification, VerifyMode } from './verifiable.ts';
 /** Differences of a channel, 0 to 255, that `pixels` allows. */
 const TOLERANCE = { equal: 0, rounded: 1 };
 
-/**
- * Verifies a result. An error of a decoder is a reason.
- *
- * @param source the file as it was uploaded
- */
+/** Verifies a result. An error of a decoder is a reason. */
 export async function verify(
   mode: VerifyMode,
   type: InputType,
@@ -124,7 +120,6 @@ async function* alternatives(
 
 const isResized = ({ width, height }: ConvertOptions): boolean => (width ?? height) !== undefined;
 
-/** What a result should show. */
 interface Expected {
   readonly image: DecodedImage;
   /**
@@ -240,7 +235,6 @@ const COARSE: Partial<Record<OutputType, Partial<Thresholds>>> = {
   jxl: { ssim: 0.84, patch: 17, deltaE: 1.5 },
 };
 
-/** Returns what differs in size or number. */
 function findShape(expected: DecodedImage, found: DecodedImage): string | undefined {
   const { length } = found.frames;
   if (length !== 1) return `${length} frames or pages instead of 1`;
@@ -260,7 +254,6 @@ function haveSameSamples(one: Uint16Array, other: Uint16Array): boolean {
   return one.length === other.length && one.every((sample, at) => sample === other[at] || isHidden(at));
 }
 
-/** Draws the worst place: expected beside found. */
 async function drawWorst(expected: DecodedImage, found: DecodedImage, { at }: Difference): Promise<string> {
   const details = [expected, found].map(({ frames }) => cutDetail(frames[0] as Raster, at));
   const [{ width, height }] = details as [Raster];

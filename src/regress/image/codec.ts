@@ -12,9 +12,7 @@ import {
   clearHidden,
   type DecodedImage,
   decodeBmp,
-  type ImageMetadata,
-  iconOf,
-  joinPages,
+  joinImages,
   type Raster,
   readIcon,
   withoutMetadata,
@@ -41,11 +39,7 @@ const DECODERS: Readonly<Record<OutputType, (file: Buffer) => Promise<DecodedIma
   pdf: async (file) => withoutMetadata(await renderPages(file)),
 };
 
-/**
- * Decodes a converted file with all frames or pages.
- *
- * @throws {Error} with the decoder's message if the file cannot be decoded
- */
+/** @throws {Error} with the decoder's message if the file cannot be decoded */
 export const decode = (file: Buffer, type: OutputType): Promise<DecodedImage> => DECODERS[type](file);
 
 /** Decodes all images of an icon. The service writes the largest one first. */
@@ -53,7 +47,8 @@ async function decodeIcon(file: Buffer): Promise<DecodedImage> {
   const images = readIcon(file).map(async (image) =>
     'png' in image ? ((await decodeWithSharp(image.png)).frames[0] as Raster) : image.raster,
   );
-  return iconOf(await Promise.all(images));
+  const { frames, facts } = withoutMetadata(await Promise.all(images));
+  return { frames, facts: { ...facts, alpha: frames.map(({ data }) => clearHidden(data)).includes(true) } };
 }
 
 /** Libraries of WebAssembly, each loaded for the first file, and then reused. */
@@ -112,14 +107,9 @@ async function renderPages(file: Uint8Array): Promise<Raster[]> {
 
 async function decodeJxlFrames(file: Buffer): Promise<DecodedImage> {
   const { frames, plays } = await decodeJxl(file);
-  const images = await Promise.all(frames.map(({ png }) => decodeWithSharp(png)));
-  const [{ facts }] = images as [DecodedImage];
-  const animation = frames.length > 1 && { delays: frames.map(({ delay }) => delay), plays };
-  const alpha = images.some((image) => image.facts.alpha);
-  return {
-    frames: images.map((image) => image.frames[0] as Raster),
-    facts: { ...facts, ...animation, alpha, frames: frames.length },
-  };
+  const joined = joinImages(await Promise.all(frames.map(({ png }) => decodeWithSharp(png))));
+  if (frames.length === 1) return joined;
+  return { ...joined, facts: { ...joined.facts, delays: frames.map(({ delay }) => delay), plays } };
 }
 
 /** How many times smaller the sides of a reduced image are, and its minimum number of pixels. */
@@ -145,12 +135,15 @@ export async function decodeReduced(
   return { raster: frames[0] as Raster, whole: { width, height } };
 }
 
+/** Decodes the pages one by one, because they can have different sizes and orientations. */
 async function decodeTiff(file: Buffer): Promise<DecodedImage> {
   const { pages = 1 } = await openImage(file).metadata();
-  return joinPages(pages, async (at) => {
-    const page = openImage(file, at);
-    return toImage(page, { ...(await page.metadata()), pages: 1 }, 1);
-  });
+  const images: DecodedImage[] = [];
+  for (let page = 0; page < pages; page += 1) {
+    const image = openImage(file, { page });
+    images.push(await toImage(image, { ...(await image.metadata()), pages: 1 }, 1));
+  }
+  return joinImages(images);
 }
 
 async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
@@ -234,16 +227,7 @@ export async function encodeAlike(
 }
 
 /** Converts sharp's metadata; absent properties stay undefined. */
-function toMetadata({
-  pages = 1,
-  delay = [],
-  loop = 0,
-  depth,
-  icc,
-  exif,
-  iptc,
-  xmp,
-}: Metadata): Partial<ImageMetadata> {
+function toMetadata({ pages = 1, delay = [], loop = 0, depth, icc, exif, iptc, xmp }: Metadata) {
   const metadata = Object.entries({ exif, iptc, xmp }).flatMap(([kind, bytes]) => (bytes ? [kind] : []));
   return {
     delays: pages > 1 ? delay : undefined,

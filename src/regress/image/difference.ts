@@ -4,7 +4,6 @@ import { ssim } from '@blazediff/ssim';
 import { differenceCiede2000, modeLab65, modeRgb, type Rgb, useMode } from 'culori/fn';
 import { compositeOver, type Raster } from './image.ts';
 
-/** Difference of two rasters of equal size. */
 export interface Difference {
   /** Peak signal-to-noise ratio in dB; Infinity if equal. */
   readonly psnr: number;
@@ -172,7 +171,6 @@ function worstBlocks(cells: Cells, { width, height }: Raster): Pick<Difference, 
 /** Upper left cell of a block of two by two cells. */
 type Block = Readonly<{ row: number; column: number }>;
 
-/** Sums the values of the cells of a block. */
 function sumOf({ columns, rows, sums }: Cells, { row, column }: Block, field: number): number {
   let sum = 0;
   for (let y = row; y < Math.min(row + 2, rows); y += 1)
@@ -231,7 +229,7 @@ function starts(blocks: number): number[] {
 /** Returns the SSIM; of large images, that of the mean colours of the cells. */
 function similarityOf(cells: Cells, one: Raster, other: Raster): number | undefined {
   const factor = reductionOf(one);
-  if (factor < STEP) return similarity(one, other);
+  if (factor < STEP) return similarity(one, other, factor);
   const [a, b] = [toRaster(cells, FIELDS.before, one), toRaster(cells, FIELDS.after, one)];
   return similarity(a, b, Math.round(factor / STEP));
 }
@@ -254,7 +252,7 @@ function toRaster({ columns, sums }: Cells, field: number, { width, height }: Ra
  * @param factor how much smaller the images are that are compared
  * @returns at most 1, for equal images; undefined if a side has fewer than 11 pixels
  */
-function similarity(one: Raster, other: Raster, factor = reductionOf(one)): number | undefined {
+function similarity(one: Raster, other: Raster, factor: number): number | undefined {
   if (one.width < WINDOW || one.height < WINDOW) return undefined;
   const [a, b] = factor > 1 ? [shrink(one, factor), shrink(other, factor)] : [one, other];
   return ssim(a.data, b.data, undefined, a.width, a.height);

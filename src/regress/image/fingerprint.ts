@@ -16,7 +16,6 @@ const STEPS = 32;
 /** Maximum number of fingerprints of an animation or PDF. */
 const MAX_FRAMES = 3;
 
-/** Distance of two images by their fingerprints. */
 export interface Distance {
   /** Maximum difference of a mean colour, 0 to 255. */
   readonly means: number;

@@ -7,7 +7,6 @@ export interface Raster extends Size {
   readonly data: Uint8Array;
 }
 
-/** A decoded file, independent of its format. */
 export interface DecodedImage {
   /** The frames of an animation, or the pages of a PDF; at least one. */
   readonly frames: readonly Raster[];
@@ -24,7 +23,6 @@ export const imageMetadata = z.object({
   delays: z.array(z.number()).readonly().optional(),
   /** Loop count; 0 is infinite. */
   plays: z.number().optional(),
-  /** Whether any pixel is not opaque. */
   alpha: z.boolean(),
   /** Bits per channel, if more than 8. */
   depth: z.number().optional(),
@@ -58,37 +56,21 @@ export function roundAlpha(data: Uint8Array): void {
   clearHidden(data);
 }
 
-/** Returns an icon of these images. The first one is the largest. */
-export function iconOf(frames: readonly Raster[]): DecodedImage {
-  const [first] = frames;
-  if (!first) throw new Error('icon without images');
-  const alpha = frames.map(({ data }) => clearHidden(data)).includes(true);
-  return { frames, facts: { width: first.width, height: first.height, frames: frames.length, alpha } };
-}
-
 /** Returns an opaque image of a file without metadata. */
 export function withoutMetadata(frames: readonly Raster[]): DecodedImage {
   const [{ width, height }] = frames as [Raster];
   return { frames, facts: { width, height, frames: frames.length, alpha: false } };
 }
 
-/** Decodes the pages one by one, because they can have different sizes and orientations. */
-export async function joinPages(
-  count: number,
-  readPage: (at: { readonly page: number }) => Promise<DecodedImage>,
-): Promise<DecodedImage> {
-  const frames: Raster[] = [];
-  const facts: ImageMetadata[] = [];
-  for (let page = 0; page < count; page += 1) {
-    const image = await readPage({ page });
-    frames.push(...image.frames);
-    facts.push(image.facts);
-  }
-  const alpha = facts.some((page) => page.alpha);
-  const isDeep = facts.some(({ depth }) => depth !== undefined);
+/** Joins the frames or pages of a file. It has the properties of the first. */
+export function joinImages(images: readonly DecodedImage[]): DecodedImage {
+  const [{ facts }] = images as [DecodedImage];
+  const all = images.map((image) => image.facts);
+  const depth = all.some((one) => one.depth !== undefined) ? 16 : undefined;
+  const alpha = all.some((one) => one.alpha);
   return {
-    frames,
-    facts: { ...(facts[0] as ImageMetadata), depth: isDeep ? 16 : undefined, alpha, frames: count },
+    frames: images.flatMap(({ frames }) => frames),
+    facts: { ...facts, depth, alpha, frames: images.length },
   };
 }
 
@@ -141,11 +123,7 @@ export function renderDifference(one: Raster, other: Raster, factor: number): Ra
 /** Lengths of the headers in bytes: of a BMP file, and of the bitmap in an icon. */
 const [FILE_HEADER_BYTES, ICON_BITMAP_BYTES] = [14, 40];
 
-/**
- * Decodes a BMP.
- *
- * @throws {Error} if the BMP is of another kind or truncated
- */
+/** @throws {Error} if the BMP is of another kind or truncated */
 export function decodeBmp(file: Buffer): Raster {
   const bits = file.readUInt16LE(28);
   const compression = file.readUInt32LE(30);
@@ -184,7 +162,6 @@ function decodeBitmap(bitmap: Buffer, start: number, signedHeight: number, trunc
   return { width, height, data };
 }
 
-/** Returns the palette index of a pixel. */
 function indexAt(file: Buffer, row: number, x: number, bits: number): number {
   const perByte = 8 / bits;
   const byte = file[row + Math.floor(x / perByte)] as number;

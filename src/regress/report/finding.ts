@@ -1,8 +1,4 @@
-/**
- * @module The part of the HTML report that shows one finding, with its images as data URLs, small
- * enough for one page, and numbers in it.
- */
-
+/** @module The part of the HTML report that shows one finding, with its images as data URLs. */
 import { formatBytes } from '../../base/text.ts';
 import { formatCopy } from '../../conversion/explain.ts';
 import type { Size } from '../../images/image-info.ts';
@@ -20,7 +16,6 @@ import type { Finding } from '../verdict.ts';
 import { html, type Markup } from './markup.ts';
 
 interface ReportImage extends Size {
-  /** Data URL. */
   readonly src: string;
 }
 
@@ -33,11 +28,7 @@ const ENLARGED_PX = 280;
 
 type FindingImages = Awaited<ReturnType<typeof renderImages>>;
 
-/**
- * Renders the images of a finding.
- *
- * @param fullSize true for full-size images with the difference, false for thumbnails
- */
+/** @param fullSize true for full-size images with the difference, false for thumbnails */
 export async function renderImages(
   { before, after, difference }: Finding,
   recordings: { readonly before: Recording; readonly after: Recording },
@@ -55,8 +46,7 @@ export async function renderImages(
     factor,
     /** Number of frames or pages after the change. */
     frames: other?.frames.length ?? 0,
-    // If both images have the same size, their difference, multiplied by `factor`, and an enlarged
-    // detail around the worst block.
+    // Of images of the same size: their difference, and a detail around the worst block.
     difference: both ? await toDataUrl(renderDifference(a, b, factor), side) : undefined,
     spot: both && enlargement(a) < DETAIL.factor ? await renderDetail(a, b, both.at, factor) : undefined,
   };
@@ -79,7 +69,6 @@ function enlargement({ width, height }: Raster): number {
   return Math.max(1, Math.min(8, Math.floor(ENLARGED_PX / Math.max(width, height))));
 }
 
-/** Renders the detail around the worst block. */
 async function renderDetail(before: Raster, after: Raster, at: { x: number; y: number }, factor: number) {
   const [one, other] = [cutDetail(before, at), cutDetail(after, at)];
   const enlarge = (raster: Raster) => toDataUrl(raster, FULL_SIZE_PX, DETAIL.factor);
@@ -90,7 +79,6 @@ async function renderDetail(before: Raster, after: Raster, at: { x: number; y: n
   };
 }
 
-/** Encodes a raster as a data URL. */
 async function toDataUrl(
   raster: Raster,
   maxSide: number,
@@ -121,7 +109,6 @@ ${commands(before, after)}
 `;
 }
 
-/** Lists file sizes, times and differences. */
 function measurements({ before, after, difference, distance }: Finding): Markup {
   const [one, other] = [before?.result, after?.result];
   const rows: [term: string, value: string][] = [];
@@ -170,7 +157,6 @@ ${
   return html`<div class="pictures beside">${[figure(before, 'before'), figure(after, 'after')]}</div>`;
 }
 
-/** Renders a placeholder that states why an image is missing. */
 function missing(row: Row | undefined, side: string): Markup {
   const reason = !row
     ? 'no result'
@@ -184,10 +170,7 @@ function imageTag({ src, width, height }: ReportImage, kind: string, alt: string
   return html`<img class="${kind}" src="${src}" width="${width}" height="${height}" alt="${alt}" draggable="false">`;
 }
 
-/**
- * Renders the shell commands of the conversion. They run in the folder of images; `assets/` is
- * relative to imagemill's repository.
- */
+/** The commands run in the folder of images; `assets/` is relative to imagemill's repository. */
 function commands(before: Row | undefined, after: Row | undefined): Markup {
   const [one, other] = [before, after].map((row) => script(row));
   if (!one && !other) return html``;
@@ -197,7 +180,6 @@ ${changed && one && html`<p>before</p><pre><code>${one}</code></pre>`}
 ${changed && one && other && html`<p>after</p>`}<pre><code>${other || one}</code></pre></details>`;
 }
 
-/** Formats the commands of a row as a shell script. */
 function script(row: Row | undefined): string {
   if (!row || row.commands.length === 0) return '';
   if (row.commands[0]?.startsWith('curl ')) return row.commands.join('\n');

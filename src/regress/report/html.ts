@@ -17,7 +17,6 @@ const STYLES = ['style/colours.css', 'style/slider.css', 'report/style.css'];
  * these limits, the report of 93 photos in 9 cases has 8 MB.
  */
 const MAX_FULL_SIZE = { changed: 40, similar: 10 };
-/** Maximum number of findings with images. */
 const MAX_WITH_IMAGES = 400;
 
 /** Text with which every HTML report starts. */
@@ -36,10 +35,8 @@ export async function htmlReport(
   const style = (await Promise.all(STYLES.map(readAsset))).join('\n');
   const script = await readAsset('report/script.js');
   const sorted = bySeverity(findings);
-  const [changed, similar] = [
-    sorted.filter(isFailure),
-    sorted.filter(({ verdict }) => verdict === 'similar'),
-  ];
+  const changed = sorted.filter(isFailure);
+  const similar = sorted.filter(({ verdict }) => verdict === 'similar');
   const fullSize = new Set([
     ...changed.slice(0, MAX_FULL_SIZE.changed),
     ...similar.slice(0, MAX_FULL_SIZE.similar),
@@ -77,11 +74,7 @@ const readAsset = (name: string): Promise<string> => readFile(join(ASSETS_DIR, n
 /** Kinds of change that are not visible in the image. */
 const INVISIBLE: readonly ReasonKind[] = ['bytes', 'time', 'metadata', 'set'];
 
-/**
- * Renders the top of the report: totals, tools, tables by reason and by case, and the filters.
- *
- * @param whole number of findings with full-size images
- */
+/** @param whole number of findings with full-size images */
 function overview(findings: readonly Finding[], before: Recording, after: Recording, whole: number): Markup {
   const { total, failures, bytes, ms } = summarize(findings);
   const visible = findings.filter(
@@ -104,7 +97,6 @@ ${filters(findings)}
 look the same have no images. <kbd>j</kbd> and <kbd>k</kbd> select the next and the previous result; the arrow keys move a slider.</p>`;
 }
 
-/** Renders the versions of the tools in both recordings. */
 function tools(before: Recording, after: Recording): Markup {
   const names = [...new Set([...Object.keys(before.tools), ...Object.keys(after.tools)])];
   const row = (name: string) => {
@@ -116,7 +108,6 @@ function tools(before: Recording, after: Recording): Markup {
 <tr><th scope="row">recorded</th><td>${formatTime(before)}</td><td>${formatTime(after)}</td></tr></tbody></table></section>`;
 }
 
-/** Renders the number of changed results per kind of reason. */
 function byReason(findings: readonly Finding[]): Markup {
   const kinds = findings
     .filter(isFailure)
@@ -130,7 +121,6 @@ function byReason(findings: readonly Finding[]): Markup {
   )}</tbody></table></section>`;
 }
 
-/** Renders the number of results per case and verdict. */
 function byCase(findings: readonly Finding[]): Markup {
   const cases = [...new Set(findings.map((one) => one.case))].sort();
   const shown = VERDICT_NAMES.filter((verdict) => findings.some((one) => one.verdict === verdict));
@@ -148,7 +138,6 @@ function byCase(findings: readonly Finding[]): Markup {
   )}<th scope="col" class="number">bytes</th></tr></thead><tbody>${cases.map(row)}</tbody></table></section>`;
 }
 
-/** Renders the filters. */
 function filters(findings: readonly Finding[]): Markup {
   const counts = countVerdicts(findings);
   const failing = findings.some(isFailure);

@@ -22,8 +22,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Creates a tag that escapes every value except {@link Markup}, and renders `undefined` and `false`
- * as nothing.
+ * Creates a tag that escapes values except {@link Markup}, and omits `undefined` and `false`.
  *
  * @param unsafe characters that become entities, or � if there is none
  */

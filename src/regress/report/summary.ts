@@ -4,7 +4,6 @@ import type { Recording, Row } from '../record.ts';
 import { bySeverity, type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict } from '../verdict.ts';
 import { type Markup, xml } from './markup.ts';
 
-/** Number of findings per verdict. */
 export type Counts = Readonly<Record<Verdict, number>>;
 
 /** Returns the totals of a comparison. */
@@ -36,13 +35,12 @@ export function countVerdicts(findings: readonly Finding[]): Counts {
 }
 
 /** Formats the names and versions of a recording's tools. */
-export function formatTools({ tools }: Pick<Recording, 'tools'>): string {
+export function formatTools({ tools }: Recording): string {
   return Object.entries(tools)
     .map(([name, version]) => `${name} ${version}`)
     .join(', ');
 }
 
-/** Maximum number of failures that are printed. */
 const MAX_LINES = 25;
 
 /** Formats findings for a terminal: the worst failures, then the counts. */
@@ -63,14 +61,12 @@ export function formatSummary(findings: readonly Finding[], before: Recording, a
   ].join('\n');
 }
 
-/** Formats a finding as a line. @param width of the column of cases */
-function formatFinding({ verdict, case: name, image, reasons }: Finding, width = 0): string {
+function formatFinding({ verdict, case: name, image, reasons }: Finding, width: number): string {
   const reason = reasons.map(({ text }) => text).join('; ');
   const line = `${verdict.padEnd(10)} ${name.padEnd(width)}  ${image}: ${reason}`;
   return sanitizeForDisplay(line, Number.POSITIVE_INFINITY);
 }
 
-/** Formats the verdicts that occur as lines, with their numbers and descriptions. */
 const formatCounts = (counts: Counts): string[] =>
   VERDICT_NAMES.filter((verdict) => counts[verdict] > 0).map(
     (verdict) =>
