@@ -27,9 +27,8 @@ describe('imagemill convert with many files', () => {
     const { status, lines, complaints } = await folder.run(args, { env });
     expect(status).to.equal(1);
     expect(lines.at(-1)).to.match(/^2 converted: 6\.5 kB → .* \(.\d+%\)$/);
-    expect(complaints.at(-1)).to.equal(
-      'imagemill: 3 of 5 files not converted: 2 of an unsupported type, 1 empty.',
-    );
+    const reasons = '2 of an unsupported type, 1 empty';
+    expect(complaints.at(-1)).to.equal(`imagemill: 3 of 5 files not converted: ${reasons}.`);
     const [head, ...rows] = (await folder.text('report.csv')).split('\r\n');
     expect(head).to.equal('input,output,status,bytesBefore,bytesAfter,ms,notes,code,message');
     expect(rows.sort().filter((row) => row !== '')).to.have.length(5);
@@ -45,7 +44,7 @@ describe('imagemill convert with many files', () => {
     const args = ['--force', '--report', 'report.csv'];
     const run = (...more: string[]) =>
       folder.run(['*.jpg', '-o', 'out/', ...args, ...more], { env, cwd: folder.file('in') });
-    const { lines, status } = await run('--json');
+    const { lines, objects, status } = await run('--json');
     expect(status).to.equal(0);
     const [, ...rows] = (await folder.text('in/report.csv')).split('\r\n').slice(0, -1);
     expect(rows.map((row) => row.split(',')[0]).sort()).to.deep.equal(
@@ -61,12 +60,8 @@ describe('imagemill convert with many files', () => {
         'f\\u202egpj.jpg',
       ].sort(),
     );
-    expect(
-      lines
-        .slice(0, -1)
-        .map((line) => JSON.parse(line).input)
-        .sort(),
-    ).to.deep.equal(names.map((name) => `${name}.jpg`).sort());
+    const inputs = objects().flatMap(({ input }) => input ?? []);
+    expect(inputs.sort()).to.deep.equal(names.map((name) => `${name}.jpg`).sort());
     const paths = names.map((name) => folder.file('in', `${name}.jpg`));
     const printed = [
       ...lines,
@@ -92,8 +87,8 @@ describe('imagemill convert with many files', () => {
     );
     const at = lines.findIndex((line) => /^3 converted: [^,]*$/.test(line));
     expect(lines.slice(at + 1)).to.include('2 results: Only the first frame of the animation was converted.');
-    const { summary } = JSON.parse((await folder.run([...args, '--json'])).lines.at(-1) ?? '');
-    expect(summary.notes).to.include({ 'first-frame-only': 2 });
+    const { notes } = (await folder.run([...args, '--json'])).summary();
+    expect(notes).to.include({ 'first-frame-only': 2 });
   });
 
   it('says once how many results exist, and how to convert what changed', async () => {
@@ -107,20 +102,16 @@ describe('imagemill convert with many files', () => {
       'imagemill: 2 results exist: --update converts what changed, from its first run on, and --force replaces all.',
     ]);
     const verbose = await folder.run(['photos', '-o', 'out', '--verbose']);
-    expect(verbose.complaints.filter((line) => line.includes('already exists: use --force'))).to.have.length(
-      3,
-    );
+    const existing = verbose.complaints.filter((line) => line.includes('already exists: use --force'));
+    expect(existing).to.have.length(3);
   });
 
   it('prints with --json and --quiet only errors and the summary', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await folder.write('photos/b.jpg', 'no image');
-    const { lines } = await folder.run(['photos', '-o', 'out', '--json', '--quiet']);
-    const rows = lines.map((line) => JSON.parse(line));
-    expect(rows.map((row) => row.error?.code ?? row.summary?.converted)).to.deep.equal([
-      'UNSUPPORTED_TYPE',
-      1,
-    ]);
+    const { objects } = await folder.run(['photos', '-o', 'out', '--json', '--quiet']);
+    const printed = objects().map(({ error, summary }) => error?.code ?? summary?.converted);
+    expect(printed).to.deep.equal(['UNSUPPORTED_TYPE', 1]);
   });
 
   it('ignores the files that systems add to folders, also those with the extension of an image', async () => {
@@ -180,11 +171,8 @@ describe('imagemill convert with many files', () => {
   it('converts the first of two images whose results are the same file if case does not count', async () => {
     for (const name of ['ς.jpg', 'σ.jpg', 'straße.jpg', 'STRAẞE.jpg'])
       await folder.put('scene.jpg', `photos/${name}`);
-    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
-    expect([status, complaints.at(-1)]).to.deep.equal([
-      1,
-      'imagemill: 2 of 4 files not converted: 2 with the same result name.',
-    ]);
+    const { outcome } = await folder.run(['photos', '-o', 'out', '--update'], { env });
+    expect(outcome).to.match(/^1 .*: 2 of 4 files not converted: 2 with the same result name\.$/);
   });
 
   it('reports broken and circular links and names that are not UTF-8, and converts the other files', async () => {
@@ -259,7 +247,7 @@ describe('imagemill convert with many files', () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     const pidFile = join(await makeTempDir('pid'), 'pid');
     const stubborn = await writeScript('magick', `trap '' INT TERM; echo $$ > ${pidFile}; sleep 600`);
-    const { lines, outcome } = await folder.runProcess(['photos', '-o', 'out', '--update', '--json'], {
+    const { objects, outcome } = await folder.runProcess(['photos', '-o', 'out', '--update', '--json'], {
       env: { ...env, MAGICK_BIN: stubborn },
       async meanwhile(pid) {
         await eventually(() => existsSync(pidFile));
@@ -268,6 +256,6 @@ describe('imagemill convert with many files', () => {
     });
     process.kill(-Number(await readFile(pidFile, 'utf8')), 'SIGKILL');
     expect(outcome).to.equal('130 imagemill: Stopped after 0 files. The same command converts the rest.');
-    expect(lines.map((line) => JSON.parse(line).summary.converted)).to.deep.equal([0]);
+    expect(objects().map(({ summary }) => summary.converted)).to.deep.equal([0]);
   });
 });

@@ -32,10 +32,8 @@ describe('imagemill convert --pages', () => {
     await folder.run(['in/scan.tiff', '-o', 'second.png', '--pages', '2']);
     const second = await decode(await folder.read('second.png'));
     expect(difference(second, await sourcePage(2)).max).to.equal(0);
-    const env = { EXTRA_OUTPUTS: 'tiff' };
-    expect((await folder.run(['in', '-o', 'out', '-f', 'tiff', '--pages', '2-3'], { env })).status).to.equal(
-      0,
-    );
+    const args = ['in', '-o', 'out', '-f', 'tiff', '--pages', '2-3'];
+    expect((await folder.run(args, { env: { EXTRA_OUTPUTS: 'tiff' } })).status).to.equal(0);
     expect((await sharp(folder.file('out/scan.tiff')).metadata()).pages).to.equal(2);
   });
 

@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert as convertWith, fixture } from '../helpers/client.ts';
@@ -55,10 +54,7 @@ describe('imagemill convert --preset', () => {
       sharp({ create: { width: 8, height: 8, channels: 3, background: colour } }).png();
     await mark('#f00').toFile(folder.file('red.png'));
     await mark('#00f').toFile(folder.file('blue.png'));
-    await writeFile(
-      folder.file('marked.yaml'),
-      'presets:\n  - { name: mark, format: png, watermark: red.png }\n',
-    );
+    await folder.write('marked.yaml', 'presets: [{ name: mark, format: png, watermark: red.png }]');
     for (const [more, colour] of [
       [[], [255, 0, 0]],
       [
@@ -82,13 +78,11 @@ describe('imagemill convert --preset', () => {
     expect(await size('out/a-zoom.png')).to.deep.equal(['png', 50, 33]);
     expect(lines.at(-1)).to.match(/^2 converted/);
     const one = await run(['convert', 'in/a.jpg', '-o', 'b.webp', ...args]);
-    expect([one.status, ...one.complaints]).to.deep.equal([
-      2,
-      'imagemill: -o b.webp takes one result, and there are 2 of each file: a folder ends with a slash.',
-    ]);
-    const explained = await run(['explain', 'in/a.jpg', ...args, '--json']);
-    const plans = explained.lines.map((line) => JSON.parse(line));
-    expect(plans.map(({ variant, sentences }) => [variant, sentences.at(-1)])).to.deep.equal([
+    expect(one.outcome).to.equal(
+      '2 imagemill: -o b.webp takes one result, and there are 2 of each file: a folder ends with a slash.',
+    );
+    const { objects } = await run(['explain', 'in/a.jpg', ...args, '--json']);
+    expect(objects().map(({ variant, sentences }) => [variant, sentences.at(-1)])).to.deep.equal([
       ['square', 'WebP, quality 80'],
       ['zoom', 'PNG, without loss'],
     ]);
@@ -97,8 +91,7 @@ describe('imagemill convert --preset', () => {
   it('converts again with --update what a change of the preset concerns', async () => {
     const args = ['--preset', 'card', '--presets', 'presets.yaml', '--update', '--json'];
     const done = async (...more: string[]) => {
-      const { lines } = await convert(...args, ...more);
-      const { converted, upToDate } = JSON.parse(lines.at(-1) as string).summary;
+      const { converted, upToDate } = (await convert(...args, ...more)).summary();
       return { converted, upToDate };
     };
     expect(await done()).to.deep.equal({ converted: 1, upToDate: 0 });
@@ -121,9 +114,8 @@ describe('imagemill convert --preset', () => {
     expect(other.lines[0]).to.match(/^in\/a.jpg → out\/a.jpg.png/);
     expect(await size('out/a.jpg.png')).to.deep.equal(['png', 30, 20]);
     const several = await convert(...remote, 'product', '--format', 'gif');
-    expect([several.status, several.complaints[0]]).to.deep.equal([
-      1,
-      'imagemill: in/a.jpg: The preset has several results. With --presets instead of --url, all of them are written.',
-    ]);
+    expect(several.outcome).to.include(
+      '1 imagemill: in/a.jpg: The preset has several results. With --presets instead of --url, all of them are written.',
+    );
   });
 });

@@ -48,11 +48,8 @@ describe('imagemill convert with unreadable input', () => {
     for (const name of ['a.jpg', 'closed/b.jpg']) await folder.put('scene.jpg', `photos/${name}`);
     await close('photos/closed');
     for (const arg of ['photos/closed', 'photos/closed/*.jpg']) {
-      const { status, complaints } = await run(arg, '-o', 'out/');
-      expect([status, complaints[0]], arg).to.deep.equal([
-        1,
-        'imagemill: photos/closed cannot be read: permission denied.',
-      ]);
+      const { outcome } = await run(arg, '-o', 'out/');
+      expect(outcome, arg).to.include('1 imagemill: photos/closed cannot be read: permission denied.');
     }
     const { status, lines, complaints } = await run('photos/**/*.jpg', '-o', 'out');
     expect([status, lines.length, complaints]).to.deep.equal([
@@ -93,10 +90,7 @@ describe('imagemill convert with unreadable input', () => {
       [`imagemill: photos/caf\\xE9.jpg: ${advice}`, `imagemill: photos/\\xE9t\\xE9: ${advice}`],
     ]);
     const matches = await run('photos/*.jpg', '-o', 'more');
-    expect([matches.status, matches.complaints[0]]).to.deep.equal([
-      1,
-      `imagemill: photos/caf\ufffd.jpg: ${advice}`,
-    ]);
+    expect(matches.outcome).to.include(`1 imagemill: photos/caf\ufffd.jpg: ${advice}`);
     const argument = await folder.runProcess([], {
       env: { ...env, NAME: 'photos/caf' },
       launcher: ['sh', '-c', 'exec "$@" "$(printf "$NAME\\351.jpg")" -o out/', 'sh'],
@@ -107,22 +101,14 @@ describe('imagemill convert with unreadable input', () => {
   it('reports a broken link that a pattern matches', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await symlink('gone.jpg', folder.file('photos/broken.jpg'));
-    const { status, complaints } = await run('photos/*', '-o', 'out');
-    expect([status, complaints[0]]).to.deep.equal([
-      1,
-      'imagemill: photos/broken.jpg cannot be read: no such file or directory.',
-    ]);
+    const { outcome } = await run('photos/*', '-o', 'out');
+    expect(outcome).to.include('1 imagemill: photos/broken.jpg cannot be read: no such file or directory.');
     expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });
 
   for (const [what, read] of [
-    ['and is read to its end', async (): Promise<void> => {}],
-    [
-      'and fails because of it',
-      async (): Promise<void> => {
-        throw new Error('cut short');
-      },
-    ],
+    ['and is read to its end', () => Promise.resolve()],
+    ['and fails because of it', () => Promise.reject(new Error('cut short'))],
   ] as const) {
     it(`reports a source that changes while it is read, ${what}`, async () => {
       await folder.put('scene.jpg', 'a.jpg');

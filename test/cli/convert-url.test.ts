@@ -141,14 +141,11 @@ describe('imagemill convert --url', () => {
       ['d.jpg', [413, '']],
       ['e.jpg', [403, '{"error":"Forbidden"}']],
     ] as const);
-    const url = await stub((req, res) => {
-      const chunks: Buffer[] = [];
-      req.on('data', (chunk) => chunks.push(chunk));
-      req.once('end', () => {
-        const name = /filename="([^"]+)"/.exec(Buffer.concat(chunks).toString('latin1'))?.[1] as 'a.jpg';
-        const [status, body] = answers.get(name) as [number, string];
-        res.writeHead(status).end(body);
-      });
+    const url = await stub(async (req, res) => {
+      const form = Buffer.concat(await req.toArray()).toString('latin1');
+      const name = /filename="([^"]+)"/.exec(form)?.[1] as 'a.jpg';
+      const [status, body] = answers.get(name) as [number, string];
+      res.writeHead(status).end(body);
     });
     for (const name of answers.keys()) await folder.put('scene.jpg', `photos/${name}`);
     const args = ['photos', '-o', 'out', '--jobs', '1', '--url', url];
@@ -165,15 +162,11 @@ describe('imagemill convert --url', () => {
       `imagemill: photos/e.jpg: ${proxy}`,
       'imagemill: 5 of 5 files not converted: 2 too large for a proxy, 1 HTTP 403, 1 HTTP 500, 1 of an unsupported type.',
     ]);
-    const { lines } = await folder.run([...args, '--json', '--report', 'report.csv']);
-    const objects = lines.map((line) => JSON.parse(line));
-    expect(objects[2].error).to.deep.equal({ code: 'PROXY_413', message: `photos/c.jpg: ${tooLarge}` });
-    expect(objects.at(-1).summary.failed).to.deep.equal({
-      UNSUPPORTED_TYPE: 1,
-      HTTP_500: 1,
-      PROXY_413: 2,
-      HTTP_403: 1,
-    });
+    const { objects, summary } = await folder.run([...args, '--json', '--report', 'report.csv']);
+    const code = 'PROXY_413';
+    expect(objects()[2].error).to.deep.equal({ code, message: `photos/c.jpg: ${tooLarge}` });
+    const failed = { UNSUPPORTED_TYPE: 1, HTTP_500: 1, [code]: 2, HTTP_403: 1 };
+    expect(summary().failed).to.deep.equal(failed);
     expect(await folder.text('report.csv')).to.include(
       `photos/c.jpg,,failed,,,,,PROXY_413,"photos/c.jpg: ${tooLarge}"`,
     );
@@ -280,14 +273,8 @@ describe('imagemill convert --url', () => {
     const [nginxPort = 0, ...ports] = await freePorts(4);
     const { env, setLimit } = await folder.limitedTool(20);
     const start = async (port: number): Promise<ServiceProcess> => {
-      const TEMP_DIR = await makeTempDir('instance');
-      const instance = startProcess({
-        PORT: String(port),
-        TEMP_DIR,
-        TRUST_PROXY: '1',
-        CONCURRENCY: '1',
-        ...env,
-      });
+      const own = { PORT: String(port), TEMP_DIR: await makeTempDir('instance') };
+      const instance = startProcess({ ...own, TRUST_PROXY: '1', CONCURRENCY: '1', ...env });
       closing.push(async () => {
         instance.child.kill('SIGKILL');
         await instance.ended();
@@ -307,7 +294,7 @@ describe('imagemill convert --url', () => {
     closing.push(() => nginx.stop());
     const count = 60;
     for (let at = 0; at < count; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
-    const { lines, outcome } = await folder.runProcess(
+    const { objects, outcome } = await folder.runProcess(
       ['photos', '-o', 'out', '--update', '--json', '--jobs', '4', '--url', `http://127.0.0.1:${nginxPort}`],
       {
         async meanwhile() {
@@ -323,7 +310,7 @@ describe('imagemill convert --url', () => {
       },
     );
     expect(outcome).to.equal('0');
-    const outputs = lines.slice(0, -1).map((line) => JSON.parse(line).output);
+    const outputs = objects().flatMap(({ output }) => output ?? []);
     expect(outputs).to.have.length(count);
     expect(new Set(outputs).size, 'each result once').to.equal(count);
     const bytes = await folder.read('out/0.jpg.webp');

@@ -74,20 +74,12 @@ describe('imagemill convert --verify, by the kind of source,', () => {
 
   it('passes a photo that is transparent in all degrees over a background, with pixels and with visual', async () => {
     await folder.write('in/faded.png', await fadedPhoto(300, 200));
-    const backgrounds = ['white', '#123', '#0a141e'].map((background, at) => ({
-      name: `${at}`,
-      format: 'bmp',
-      background,
-    }));
+    const colours = ['white', '#123', '#0a141e'];
+    const backgrounds = colours.map((background, at) => ({ name: `${at}`, format: 'bmp', background }));
     for (const mode of ['pixels', 'visual']) await expectPassed(mode, backgrounds);
     const options = { format: 'bmp', quality: 80, metadata: 'none', background: '#123' } as const;
-    const { reason } = await verifyResult(
-      'pixels',
-      'png',
-      await folder.read('in/faded.png'),
-      await folder.read('out/faded-2.bmp'),
-      options,
-    );
+    const [source, result] = [await folder.read('in/faded.png'), await folder.read('out/faded-2.bmp')];
+    const { reason } = await verifyResult('pixels', 'png', source, result, options);
     expect(reason, 'another background').to.match(/differ by more than 1 of 255/);
   });
 
@@ -141,26 +133,14 @@ describe('imagemill convert --verify, by the kind of source,', () => {
     const source = await photo.clone().png().toBuffer();
     const spot = { create: { width: 8, height: 8, channels: 3, background: 'black' } } as const;
     const bright = await photo.clone().linear(0.3, 170).png().toBuffer();
+    const spotted = sharp(bright).composite([{ input: spot, left: 100, top: 100 }]);
+    const moved = photo.clone().extract({ left: 0, top: 0, width: 316, height: 240 });
     const faults = {
       blur: [source, await photo.clone().blur(4).png().toBuffer()],
       colour: [source, await photo.clone().modulate({ hue: 25 }).png().toBuffer()],
       light: [source, await photo.clone().linear(1, 12).png().toBuffer()],
-      place: [
-        source,
-        await photo
-          .clone()
-          .extract({ left: 0, top: 0, width: 316, height: 240 })
-          .extend({ left: 4, extendWith: 'copy' })
-          .png()
-          .toBuffer(),
-      ],
-      spot: [
-        bright,
-        await sharp(bright)
-          .composite([{ input: spot, left: 100, top: 100 }])
-          .png()
-          .toBuffer(),
-      ],
+      place: [source, await moved.extend({ left: 4, extendWith: 'copy' }).png().toBuffer()],
+      spot: [bright, await spotted.png().toBuffer()],
     } as const;
     for (const [name, [, wrong]] of Object.entries(faults)) await folder.write(`in/${name}.png`, wrong);
     for (const format of ['avif', 'jxl'] as const) {

@@ -30,9 +30,7 @@ const FAULTS = [
   ['window.webp', 'window.webp', 'WEBP', '-alpha off'],
 ] as const;
 
-/**
- * Returns the IDs of the processes that verify for this one: its only children that run Node.js.
- */
+/** Returns the processes that verify for this one: its only children that run Node.js. */
 const findWorkers = (): number[] =>
   processesWhere('status', (text) => text.includes(`\nPPid:\t${process.pid}\n`)).filter((pid) =>
     processesWhere('cmdline', (text) => text.split('\0')[0] === process.execPath).includes(pid),
@@ -203,14 +201,13 @@ describe('imagemill convert --verify', () => {
     await folder.put('window.png', 'in/window.png');
     const verified = await verify('pixels', 'jxl', ['--quality', '100', '--json']);
     expect(verified.complaints).to.deep.equal([]);
-    for (const line of verified.lines.slice(0, 2))
-      expect(JSON.parse(line).verification).to.include({ decoder: 'sharp, jxl-oxide', passed: true });
+    for (const { verification } of verified.objects().slice(0, 2))
+      expect(verification).to.include({ decoder: 'sharp, jxl-oxide', passed: true });
     const MAGICK_BIN = await patchedMagick(
       `-strip) set -- "$@" "$word" -fill magenta -draw 'point 70,50' ;;`,
     );
-    const { status, complaints } = await verify('pixels', 'jxl', ['--quality', '100', '--force'], {
-      MAGICK_BIN,
-    });
+    const again = ['--quality', '100', '--force'];
+    const { status, complaints } = await verify('pixels', 'jxl', again, { MAGICK_BIN });
     expect([status, complaints.length], complaints.join()).to.deep.equal([1, 3]);
     expect(complaints[0]).to.match(/1 pixels of a block differ .*worst at (56|64), (40|48)/);
   });
@@ -232,9 +229,8 @@ describe('imagemill convert --verify', () => {
     const args = ['--lossless', '--keep-metadata'];
     for (const name of ['private.jpg', 'orientation-6.jpg', 'scene.png'])
       await folder.put(name, `in/${name}`);
-    const { status, complaints } = await verify('pixels', 'jxl', [...args, '--keep-extension'], {
-      EXTRA_OUTPUTS,
-    });
+    const named = [...args, '--keep-extension'];
+    const { status, complaints } = await verify('pixels', 'jxl', named, { EXTRA_OUTPUTS });
     expect([status, complaints.length], complaints.join()).to.deep.equal([1, 3]);
     expect(complaints.join()).to.match(
       /orientation-6\.jpg: the result was not verified.*only an upright JPEG/,
@@ -277,11 +273,8 @@ describe('imagemill convert --verify', () => {
     );
     const PATH = dirname(cjxl); // has no other cjxl: binaries are preferred to scripts
     for (const tool of ['convert', 'djxl']) await symlink(`/usr/bin/${tool}`, join(PATH, tool));
-    const { status, complaints } = await verify('pixels', 'jxl', ['--lossless', '--keep-metadata'], {
-      EXTRA_OUTPUTS: 'jxl',
-      PATH,
-      MAGICK_BIN: '/usr/bin/convert',
-    });
+    const env = { EXTRA_OUTPUTS: 'jxl', PATH, MAGICK_BIN: '/usr/bin/convert' };
+    const { status, complaints } = await verify('pixels', 'jxl', ['--lossless', '--keep-metadata'], env);
     expect([status, complaints.length], complaints.join()).to.deep.equal([1, 1]);
     expect(await folder.files('out').catch(() => [])).to.deep.equal([]);
   });
@@ -289,8 +282,8 @@ describe('imagemill convert --verify', () => {
   it('verifies with --update each result that no earlier run has verified in the same way', async () => {
     await folder.put('scene.png', 'in/a.png');
     const update = async (...args: readonly string[]) => {
-      const { lines } = await folder.run(['in', '-o', 'out', '-f', 'png', '--update', '--json', ...args]);
-      const { converted, upToDate } = JSON.parse(lines.at(-1) ?? '{}').summary;
+      const { summary } = await folder.run(['in', '-o', 'out', '-f', 'png', '--update', '--json', ...args]);
+      const { converted, upToDate } = summary();
       return `${converted} ${upToDate}`;
     };
     expect(await update()).to.equal('1 0');
@@ -307,9 +300,8 @@ describe('imagemill convert --verify', () => {
     await folder.put('scene.png', 'in/a.png');
     await folder.put('scene.jpg', 'in/b.jpg');
     // The tool claims success with a file that no other decoder reads.
-    const MAGICK_BIN = await patchedMagick(
-      'JPEG:in\\[0\\]) set -- "$@" "$word" ; cp "$0" image.png ; exit 0 ;;',
-    );
+    const claim = 'JPEG:in\\[0\\]) set -- "$@" "$word" ; cp "$0" image.png ; exit 0 ;;';
+    const MAGICK_BIN = await patchedMagick(claim);
     const { status, complaints } = await verify('visual', 'png', [], { MAGICK_BIN });
     expect(status, complaints.join()).to.equal(1);
     expect(await folder.files('out')).to.deep.equal(['a.png']);
@@ -341,10 +333,7 @@ describe('imagemill convert --verify', () => {
       expect(await folder.read(`in/${name}.png`)).to.deep.equal(await fixture('scene.png'));
   });
 
-  /**
-   * Calls a function with a folder of working files, and one that compares two of them with
-   * `pixels`.
-   */
+  /** Calls a function with a folder, and one that compares two files in it with `pixels`. */
   async function withVerifier(
     use: (folder: string, ask: (source: string, result: string) => Promise<unknown>) => Promise<void>,
   ): Promise<void> {
@@ -386,10 +375,8 @@ describe('imagemill convert --verify', () => {
 
   it('verifies in a process that reads the working files and no others', () =>
     withVerifier(async (root, ask) => {
-      const [inside, outside] = [
-        join(root, 'scene.png'),
-        join(await makeTempDir('other-files'), 'scene.png'),
-      ];
+      const folders = [root, await makeTempDir('other-files')] as const;
+      const [inside, outside] = folders.map((path) => join(path, 'scene.png')) as [string, string];
       for (const path of [inside, outside]) await copyFile(fixturePath('scene.png'), path);
       expect(await ask(inside, inside)).to.include({ passed: true });
       for (const path of [outside, '/etc/passwd'])

@@ -35,8 +35,7 @@ describe('imagemill convert --watch', () => {
   };
   const resultOf = (name: string): Promise<Buffer> =>
     eventually(() => folder.read(join('out', name)).catch(() => undefined));
-  const inputsOf = ({ lines }: CommandRun): string[] =>
-    lines.slice(0, -1).map((line) => JSON.parse(line).input);
+  const inputsOf = ({ objects }: CommandRun): string[] => objects().flatMap(({ input }) => input ?? []);
 
   it('converts files that arrive, in new folders too, and files that change or were incomplete', async () => {
     const bytes = await fixture('scene.png');
@@ -77,10 +76,9 @@ describe('imagemill convert --watch', () => {
       await folder.write('photos/bad.png', await fixture('scene.png'));
       await resultOf('bad.png.webp');
     });
-    const errors = ended.lines.filter((line) => line.includes('"error"'));
-    expect(errors).to.have.length(1);
-    expect(errors[0]).to.include('UNSUPPORTED_TYPE');
-    expect(JSON.parse(ended.lines.at(-1) ?? '').summary).to.include({ converted: 3, upToDate: 1 });
+    const codes = ended.objects().flatMap(({ error }) => error?.code ?? []);
+    expect(codes).to.deep.equal(['UNSUPPORTED_TYPE']);
+    expect(ended.summary()).to.include({ converted: 3, upToDate: 1 });
   });
 
   it('starts in an empty folder', async () => {

@@ -41,10 +41,7 @@ const dependingOn = (...layers: string[]): string[] =>
 
 const CODEC = dependingOn('Landlock', 'seccomp');
 
-/**
- * Makes Landlock look absent: landlock_create_ruleset(2), which has the number 444 on every
- * architecture, returns ENOSYS.
- */
+/** Makes Landlock look absent: landlock_create_ruleset(2), number 444, returns ENOSYS. */
 const WITHOUT_LANDLOCK = [
   'python3',
   '-c',
@@ -57,10 +54,7 @@ assert libc.prctl(22, 2, struct.pack('HxxxxxxP', 4, ctypes.addressof(kept))) == 
 os.execv(sys.argv[1], sys.argv[1:])`,
 ];
 
-/**
- * Writes a script that runs ImageMagick with a policy that permits everything, except when the
- * service tests its policy.
- */
+/** Writes an ImageMagick whose policy permits everything, except when the service tests it. */
 async function permissiveMagick(): Promise<string> {
   const folder = await makeTempDir('policy');
   await mkdir(join(folder, 'ImageMagick'));
@@ -148,9 +142,8 @@ describe('imagemill doctor --attack', () => {
     const file = await writeTempFile('service.env', 'MAX_PIXELS=x\n');
     const outcomeOf = async (...args: string[]) => (await runInProcess(['doctor', ...args])).outcome;
     expect(await outcomeOf('--attack', '--env', file)).to.match(/^2 imagemill: MAX_PIXELS="x": /);
-    expect(await outcomeOf('--attack', '--only', 'x-ray')).to.equal(
-      '2 imagemill: No attack has the name "x-ray".',
-    );
+    const unknown = await outcomeOf('--attack', '--only', 'x-ray');
+    expect(unknown).to.equal('2 imagemill: No attack has the name "x-ray".');
     expect(await outcomeOf('--only', 'codec')).to.equal('2 imagemill: --only needs --attack.');
     const env = { MAGICK_BIN: '/bin/true' };
     const { outcome } = await runInProcess(['doctor', '--attack'], { env });

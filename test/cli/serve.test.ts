@@ -16,18 +16,16 @@ import { execute, type ServiceProcess, useProcesses } from '../helpers/process.t
 import { requires } from '../helpers/skips.ts';
 import { eventually, isRunning, numberIn } from '../helpers/util.ts';
 
+/** Arguments of unshare(1) for a script with mounts of its own. */
+const NAMESPACE = ['--user', '--map-root-user', '--mount', 'sh', '-ec'] as const;
 const ROOT = new URL('../..', import.meta.url).pathname;
 
 describe('imagemill serve', () => {
   const start = useProcesses();
 
   it('prints lines for people with LOG_FORMAT=pretty: the address, requests, warnings and the stop', async () => {
-    const service = start({
-      LOG_FORMAT: 'pretty',
-      HOST: '0.0.0.0',
-      IMAGINARY_KEY: 'secret',
-      RATE_LIMIT: '3',
-    });
+    const ineffective = { IMAGINARY_KEY: 'secret', RATE_LIMIT: '3' };
+    const service = start({ LOG_FORMAT: 'pretty', HOST: '0.0.0.0', ...ineffective });
     const [, url] = await eventually(
       () => /^Open (http:\/\/localhost:\d+) in a browser\. To stop/m.exec(service.output()) ?? undefined,
     );
@@ -61,17 +59,11 @@ describe('imagemill serve', () => {
     expect(wrong.shown).to.match(/^imagemill: PORT="http": expected a whole number/m);
   });
 
-  /**
-   * Shell command that appends the standard output of the service to the file `log` in the folder
-   * `$0`.
-   */
+  /** Shell command that appends the output of the service to the file `log` in the folder `$0`. */
   const APPEND = 'exec "$@" >>"$0/log"';
   const isAddress = (log: string) => /listening on (http:[^"]+)/.exec(log)?.[1];
 
-  /**
-   * Sends requests until log lines are dropped, frees space, and expects new log lines and a drain
-   * on SIGTERM.
-   */
+  /** Sends requests until log lines are dropped, frees space, and expects lines and a drain. */
   async function expectLogRecovery(service: ServiceProcess, log: string, freeSpace: () => Promise<void>) {
     const origin = await eventually(async () => isAddress(await readFile(log, 'utf8').catch(() => '')));
     const dropped = async (): Promise<number> => {
@@ -93,16 +85,11 @@ describe('imagemill serve', () => {
 
   it('drops log lines while the disk is full, keeps serving, and logs again when the disk has space', async function () {
     const folder = await makeTempDir('full-disk');
-    const inNamespace = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-ec'];
     const mount = 'mount -t tmpfs -o size=64k tmpfs "$0"';
-    const mounted = spawnSync(inNamespace[0] as string, [...inNamespace.slice(1), mount, folder]);
-    requires(this, 'mounts', mounted.status === 0);
-    const fill = 'head -c 57344 /dev/zero >"$0/filler"';
-    const service = start({ TEMP_DIR: await makeTempDir('log') }, [
-      ...inNamespace,
-      `${mount}; ${fill}; ${APPEND}`,
-      folder,
-    ]);
+    requires(this, 'mounts', spawnSync('unshare', [...NAMESPACE, mount, folder]).status === 0);
+    const script = `${mount}; head -c 57344 /dev/zero >"$0/filler"; ${APPEND}`;
+    const launcher = ['unshare', ...NAMESPACE, script, folder];
+    const service = start({ TEMP_DIR: await makeTempDir('log') }, launcher);
     // The disk exists only in the mount namespace of the service.
     const disk = `/proc/${service.pid}/root${folder}`;
     await expectLogRecovery(service, `${disk}/log`, () => rm(`${disk}/filler`));
@@ -110,12 +97,8 @@ describe('imagemill serve', () => {
 
   it('drops log lines when the log file has reached its maximum size, and logs again when it is emptied', async () => {
     const folder = await makeTempDir('largest-file');
-    const service = start({ TEMP_DIR: await makeTempDir('log') }, [
-      'sh',
-      '-ec',
-      `ulimit -S -f 8; ${APPEND}`,
-      folder,
-    ]);
+    const launcher = ['sh', '-ec', `ulimit -S -f 8; ${APPEND}`, folder];
+    const service = start({ TEMP_DIR: await makeTempDir('log') }, launcher);
     const log = join(folder, 'log');
     await expectLogRecovery(service, log, () => truncate(log));
   });
@@ -161,8 +144,7 @@ describe('imagemill serve', () => {
   });
 
   it('stops everything that it has started when the last step of the startup fails', async () => {
-    // A copy of the program whose web page, which is read after the tools have been started, has a
-    // dangling link.
+    // In the copy, the web page, which is read after the tools have started, has a dangling link.
     const copy = await makeTempDir('broken-install');
     for (const name of ['src', 'assets', 'package.json'])
       await cp(join(ROOT, name), join(copy, name), { recursive: true });
@@ -198,12 +180,7 @@ describe('imagemill serve', () => {
     ['this process can open too few files', ['sh', '-c', 'ulimit -n 63; exec "$@"', 'sh'], 'only 63 files'],
     [
       '/proc is not mounted',
-      ['unshare', '--user', '--map-root-user', '--mount'].concat([
-        'sh',
-        '-ec',
-        'mount -t tmpfs none /proc; exec "$@"',
-        'sh',
-      ]),
+      ['unshare', ...NAMESPACE, 'mount -t tmpfs none /proc; exec "$@"', 'sh'],
       '/proc is missing',
     ],
   ] as const)
@@ -224,8 +201,7 @@ describe('imagemill serve', () => {
     const folder = await makeTempDir('no-space');
     for (const free of [0, 16]) {
       const fill = `mount -t tmpfs -o size=64k tmpfs "$0"; head -c ${(64 - free) * 1024} /dev/zero >"$0/filler"`;
-      const launcher = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-ec', `${fill}; exec "$@"`];
-      launcher.push(folder);
+      const launcher = ['unshare', ...NAMESPACE, `${fill}; exec "$@"`, folder];
       requires(this, 'mounts', spawnSync('unshare', [...launcher.slice(1), 'true']).status === 0);
       const isFull = /TEMP_DIR \S+ cannot be written: the disk is full/;
       for (const [args, status, message] of [
@@ -244,14 +220,8 @@ describe('imagemill serve', () => {
 
   it('answers 503 with Retry-After while the disk of TEMP_DIR is read-only, and converts again afterwards', async function () {
     const folder = await makeTempDir('read-only');
-    const launcher = [
-      'unshare',
-      '--mount',
-      'sh',
-      '-ec',
-      'mount -t tmpfs -o size=64m tmpfs "$0"; exec "$@"',
-      folder,
-    ];
+    const mount = 'mount -t tmpfs -o size=64m tmpfs "$0"; exec "$@"';
+    const launcher = ['unshare', '--mount', 'sh', '-ec', mount, folder];
     requires(this, 'mounts', spawnSync('unshare', [...launcher.slice(1), 'true']).status === 0);
     const service = start({ TEMP_DIR: folder }, launcher);
     const base = await service.base();
@@ -263,9 +233,8 @@ describe('imagemill serve', () => {
     // The service removes the folder of the job after the response. Until then, the disk is busy.
     await eventually(() => remount('ro') === 0);
     const answer = await convert(base, photo);
-    expect(answer.outcome).to.equal(
-      '503 The service cannot write working files at the moment. Try again shortly.',
-    );
+    const message = 'The service cannot write working files at the moment. Try again shortly.';
+    expect(answer.outcome).to.equal(`503 ${message}`);
     expect(answer.headers.get('retry-after')).to.equal('30');
     expect(remount('rw')).to.equal(0);
     expect((await convert(base, photo)).status).to.equal(200);
@@ -286,12 +255,8 @@ describe('imagemill serve', () => {
     const folder = await makeTempDir('second');
     const MAGICK_BIN = await fakeMagick(`echo $$ > ${folder}/pid; sleep 600`);
     const TEMP_DIR = await makeTempDir('second');
-    const service = start({
-      MAGICK_BIN,
-      TEMP_DIR,
-      SHUTDOWN_GRACE_MS: '3600000',
-      CONVERT_TIMEOUT_MS: '3600000',
-    });
+    const limits = { SHUTDOWN_GRACE_MS: '3600000', CONVERT_TIMEOUT_MS: '3600000' };
+    const service = start({ MAGICK_BIN, TEMP_DIR, ...limits });
     const answer = convert(await service.base(), await fixture('scene.jpg')).catch((error: Error) => error);
     const tool = await eventually(() => numberIn(join(folder, 'pid')));
     // Signals that arrive at the same time count as one signal, as from a terminal.

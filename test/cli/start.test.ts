@@ -55,10 +55,9 @@ describe('the start of a command', () => {
   /** Returns the version of librsvg in the plan of a drawing. A cached one is changed first. */
   async function rsvgVersion(env = {}): Promise<string> {
     const args = ['explain', fixturePath('scene.svg'), '--json', '--format', 'png'];
-    const { lines } = await runInProcess(args, {
-      env: { TEMP_DIR: folder.temp, XDG_CACHE_HOME: home, ...env },
-    });
-    return JSON.parse(lines[0] ?? '').plan.versions.rsvg;
+    const settings = { TEMP_DIR: folder.temp, XDG_CACHE_HOME: home, ...env };
+    const { objects } = await runInProcess(args, { env: settings });
+    return objects()[0].plan.versions.rsvg;
   }
 
   const cacheFile = () => join(cache, 'tools.json');

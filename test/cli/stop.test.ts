@@ -7,10 +7,7 @@ describe('the end of a command after a signal', () => {
   afterEach(() => mock.timers.reset());
   const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-  /**
-   * Sends a signal to a command that writes a result and then a report, and returns what happens in
-   * order.
-   */
+  /** Sends a signal to a command that writes a result and then a report, and records events. */
   function stop() {
     const aborting = new AbortController();
     const [result, report] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

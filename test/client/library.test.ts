@@ -83,14 +83,10 @@ describe('the client for applications', () => {
       (bytes, at) => new File([new Uint8Array(bytes)], `${at}.jpg`),
     );
     const options = { combine: true, output_format: 'gif', delay: 70, on_error: 'skip' } as const;
-    const { name, type, skipped, notes, response } = await client().batch(files, options);
-    expect({ name, type, skipped, notes }).to.deep.equal({
-      name: 'combined.gif',
-      type: 'image/gif',
-      skipped: [1],
-      notes: ['files-skipped'],
-    });
-    expect((await sharp(await bytesOf(response)).metadata()).delay).to.deep.equal([70, 70]);
+    const result = await client().batch(files, options);
+    expect(result).to.include({ name: 'combined.gif', type: 'image/gif' });
+    expect(result).to.deep.include({ skipped: [1], notes: ['files-skipped'] });
+    expect((await sharp(await bytesOf(result.response)).metadata()).delay).to.deep.equal([70, 70]);
   });
 
   it('returns the notes and the quality of a result', async () => {
@@ -111,12 +107,8 @@ describe('the client for applications', () => {
     const { type, response } = await client().convert(photo, { variants }, { name: 'scene.jpg' });
     expect(type).to.equal('application/zip');
     const names = (await readZip(await bytesOf(response))).map((entry) => entry.name);
-    expect(names).to.have.members([
-      'scene-small.webp',
-      'scene-square.png',
-      'scene-zoom.jpg',
-      'manifest.json',
-    ]);
+    const results = ['scene-small.webp', 'scene-square.png', 'scene-zoom.jpg'];
+    expect(names).to.have.members([...results, 'manifest.json']);
   });
 
   it('describes an image, and with options what its conversion would result in', async () => {
@@ -276,10 +268,7 @@ describe('the client for applications', () => {
   describe('repeats a request', () => {
     const services = useOwnServices();
     const servers = useServers();
-    /**
-     * Creates a client whose first `busy` responses have a status and Retry-After, and counts its
-     * requests.
-     */
+    /** Creates a client whose first `busy` responses are 429 or 503, and records its requests. */
     const busyClient = (busy: number, retryAfter: string, settings: ClientSettings = {}) => {
       const sent: RequestInit[] = [];
       const fetch: typeof globalThis.fetch = async (url, init = {}) => {

@@ -17,10 +17,7 @@ import { useService } from '../helpers/service.ts';
 import { useServers } from '../helpers/stub-server.ts';
 
 const MAX_BYTES = 30_000;
-/**
- * npm packages with the programs. They have no installation script, and one package for each
- * system.
- */
+/** Packages with the programs: they have no installation script, and one for each system. */
 const RUNTIMES = [`node-${process.platform}-${process.arch}@20`, 'bun@1.4.5', 'deno@2.9.6'];
 /**
  * What each program runs: module system, then the program and its options below `node_modules/`, or

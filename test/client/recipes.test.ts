@@ -119,9 +119,8 @@ describe('the examples of docs/recipes.md', () => {
         const entry = join(packages, `${heading}.js`);
         await writeFile(entry, `${await readRecipe(`## ${heading}`, 'js', service.base)}\n${own}`);
         const lib = { entry, formats: ['es' as const] };
-        const [built] = [
-          await build({ configFile: false, logLevel: 'error', build: { lib, write: false } }),
-        ].flat();
+        const options = { configFile: false, logLevel: 'error', build: { lib, write: false } } as const;
+        const [built] = [await build(options)].flat();
         const { code } = (built as Rollup.RollupOutput).output[0];
         const page = await openPage(browser);
         await page.setContent('<input type="file">');

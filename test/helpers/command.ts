@@ -8,18 +8,7 @@ import { MAIN, programEnvironment } from './process.ts';
 
 export { MAIN };
 
-/** Result of a command. */
-export interface CommandRun {
-  /** Exit status, or the signal that ended the process. */
-  readonly status: number | NodeJS.Signals;
-  readonly stdout: Buffer;
-  /** Lines of stdout, without line ends. */
-  readonly lines: readonly string[];
-  /** Lines of stderr, without line ends. */
-  readonly complaints: readonly string[];
-  /** The status, and the lines of stderr: `1 imagemill: a.jpg is empty.` */
-  readonly outcome: string;
-}
+export type CommandRun = Readonly<ReturnType<typeof describeRun>>;
 
 /** Environment, working directory and input of a command. */
 export interface CommandOptions {
@@ -60,12 +49,29 @@ export async function runCommand(
   return describeRun(code ?? (signal as NodeJS.Signals), stdout, stderr);
 }
 
-export function describeRun(status: CommandRun['status'], stdout: Buffer, stderr: Buffer): CommandRun {
-  const [lines, complaints] = [stdout, stderr].map((text) => text.toString().split('\n').slice(0, -1)) as [
-    string[],
-    string[],
-  ];
-  return { status, stdout, lines, complaints, outcome: [status, ...complaints].join(' ') };
+/**
+ * Describes the end of a command.
+ *
+ * @param status exit status, or the signal that ended the process
+ */
+export function describeRun(status: number | NodeJS.Signals, stdout: Buffer, stderr: Buffer) {
+  const linesOf = (text: Buffer): readonly string[] => text.toString().split('\n').slice(0, -1);
+  const [lines, complaints] = [linesOf(stdout), linesOf(stderr)];
+  const objects = () => lines.map((line) => JSON.parse(line));
+  return {
+    status,
+    stdout,
+    /** Lines of stdout, without line ends. */
+    lines,
+    /** Lines of stderr, without line ends. */
+    complaints,
+    /** The status, and the lines of stderr: `1 imagemill: a.jpg is empty.` */
+    outcome: [status, ...complaints].join(' '),
+    /** Returns the lines of stdout with `--json`. */
+    objects,
+    /** Returns the last line with `--json`. */
+    summary: () => objects().at(-1)?.summary,
+  };
 }
 
 /**

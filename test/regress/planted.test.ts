@@ -38,9 +38,7 @@ const recoloured =
       return [...colour(red, green, blue).map(clamp), alpha];
     });
 
-/**
- * Changes the pixels of a square whose upper left corner is in the lower right part of the image.
- */
+/** Changes the pixels of a square whose upper left corner is in the lower right part. */
 const spot =
   (side: number, colour: (x: number, y: number, raster: Raster) => readonly number[]): Edit =>
   (raster) => {
@@ -59,11 +57,8 @@ const moved =
   (raster) =>
     redrawn(raster, (x, y) => {
       const [left, top] = from(x, y, raster);
-      return pixel(
-        raster,
-        Math.min(raster.width - 1, Math.max(0, left)),
-        Math.min(raster.height - 1, Math.max(0, top)),
-      );
+      const inside = (at: number, side: number) => Math.min(side - 1, Math.max(0, at));
+      return pixel(raster, inside(left, raster.width), inside(top, raster.height));
     });
 
 const BLACK = [0, 0, 0, 255];
@@ -209,11 +204,7 @@ const ENCODERS: Readonly<Record<Format, Encode>> = {
   tiff: (shown) => shown.tiff({ compression: 'deflate' }),
 };
 
-async function encoded(
-  raster: Raster,
-  format: Format,
-  encode: Encode = ENCODERS[format],
-): Promise<DecodedImage> {
+async function encoded(raster: Raster, format: Format, encode = ENCODERS[format]): Promise<DecodedImage> {
   return decode(await encode(open(raster)).toBuffer(), format);
 }
 
@@ -313,10 +304,10 @@ describe('planted defects', () => {
       for (const [width] of SIZES) {
         const frames = [0, 1, 2].map((by) => shifted(photo(width), by));
         const moving = { frames, delays: [100, 40, 70], plays: 0 };
-        const both = [moving, edit(moving)].map(({ frames: shown, ...facts }) => image(shown, facts));
-        expect(verdict(...(both as [DecodedImage, DecodedImage]), 'png'), `${width} pixels`).to.match(
-          /^changed/,
-        );
+        const [before, after] = [moving, edit(moving)].map(({ frames: shown, ...facts }) =>
+          image(shown, facts),
+        ) as [DecodedImage, DecodedImage];
+        expect(verdict(before, after, 'png'), `${width} pixels`).to.match(/^changed/);
       }
     });
   }
@@ -336,7 +327,6 @@ const HARMLESS_OPTIONS: Readonly<Record<Format, readonly object[]>> = {
   tiff: [
     ...['none', 'lzw', 'packbits', 'deflate'].map((compression) => ({ compression })),
     ...[256, 64].map(tiles),
-
     { compression: 'deflate', predictor: 'horizontal' },
     { compression: 'lzw', xres: 10, yres: 10 },
   ],

@@ -22,13 +22,9 @@ describe('the reports of regress', () => {
   it('JUnit: contains every result, also with control characters and markup in names', async () => {
     const { findings, before, after } = await hostileFindings();
     const xml = junitReport(findings, before, after);
-    const { suites, cases } = JSON.parse(
-      (await pipe('python3', ['-c', PARSE], Buffer.from(xml))).toString(),
-    ) as {
-      suites: Record<string, string>;
-      cases: { name: string; failure: string | null }[];
-    };
-    expect(suites).to.include({ tests: '5', failures: '4' });
+    const parsed = JSON.parse((await pipe('python3', ['-c', PARSE], Buffer.from(xml))).toString());
+    const cases: { name: string; failure: string | null }[] = parsed.cases;
+    expect(parsed.suites).to.include({ tests: '5', failures: '4' });
     const names = cases.map(({ name }) => name);
     expect(names).to.include.members([HOSTILE[0], HOSTILE[1], 'line\nbreak � \u{1F600} �.png']);
     expect(cases.filter(({ failure }) => failure)).to.have.length(4);
@@ -42,13 +38,8 @@ describe('the reports of regress', () => {
       findings: { image: string; verdict: string; fails: boolean; remarks: string[] }[];
     };
     expect(report.summary.failures).to.equal(4);
-    expect(report.findings.map(({ verdict }) => verdict)).to.deep.equal([
-      'broken',
-      'changed',
-      'changed',
-      'changed',
-      'identical',
-    ]);
+    const verdicts = report.findings.map(({ verdict }) => verdict);
+    expect(verdicts.join(' ')).to.equal('broken changed changed changed identical');
     const slow = report.findings.at(-1);
     expect(slow?.fails).to.equal(false);
     expect(slow?.remarks).to.deep.equal(['took 5000 ms instead of 10']);
@@ -104,12 +95,9 @@ describe('the reports of regress', () => {
     const more = [...findings, { ...changed, image: 'another.png', verdict: 'unmatched' } as const];
     expect(JSON.parse(jsonReport(more, before, after)).summary).to.include({ total: summary.total + 1 });
     expect(JSON.parse(jsonReport(more, before, after)).summary.bytes).to.deep.equal(summary.bytes);
-    const [suite, ...cases] = [...junitReport(more, before, after).matchAll(/ time="([\d.]+)"/g)].map(
-      ([, time]) => Number(time),
-    );
-    expect(suite).to.be.closeTo(
-      cases.reduce((sum, time) => sum + time, 0),
-      1e-9,
-    );
+    const times = [...junitReport(more, before, after).matchAll(/ time="([\d.]+)"/g)];
+    const [suite, ...cases] = times.map(([, time]) => Number(time));
+    const sum = cases.reduce((all, time) => all + time, 0);
+    expect(suite).to.be.closeTo(sum, 1e-9);
   });
 });
