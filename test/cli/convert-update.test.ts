@@ -386,13 +386,9 @@ describe('imagemill convert --update', () => {
         env: { ...programEnvironment(), TEMP_DIR: folder.temp },
         encoding: 'utf8',
       });
-      const times =
-        stdout
-          .trim()
-          .split('\n')
-          .at(-1)
-          ?.match(/[\d.]+/g) ?? [];
-      const [userMinutes = 0, user = 0, systemMinutes = 0, system = 0] = times.map(Number);
+      const [, ofChildren = ''] = stdout.split('\n');
+      const numbers = (ofChildren.match(/[\d.]+/g) ?? []).map(Number);
+      const [userMinutes = 0, user = 0, systemMinutes = 0, system = 0] = numbers;
       const printed = (await folder.text('printed')).trimEnd().split('\n');
       const { summary } = JSON.parse(printed.at(-1) ?? '');
       return { summary, seconds: 60 * (userMinutes + systemMinutes) + user + system };

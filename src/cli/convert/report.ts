@@ -9,13 +9,8 @@ import { createProgress } from '../progress.ts';
 import { type ConvertedFile, type FileErrorCode, MAX_LABEL_LENGTH, type OutputJob } from './converter.ts';
 import { formatNote, formatSizes, Tally } from './tally.ts';
 
-type Done = Pick<
-  ConvertedFile,
-  'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'removed' | 'kept' | 'quality' | 'verification'
->;
-
 /** Properties of a result that a row has as they are. */
-type Shown = Omit<Done, 'removed' | 'kept'>;
+type Shown = Pick<ConvertedFile, 'bytesBefore' | 'bytesAfter' | 'ms' | 'notes' | 'quality' | 'verification'>;
 
 /** SHA-256 in hex of a source, unless it is standard input, and of its result. */
 export interface Digests {
@@ -27,7 +22,7 @@ export interface Digests {
 interface ReportRow extends Partial<Shown & FileErrorCode> {
   readonly input: string;
   readonly output?: string;
-  readonly metadata?: Pick<Done, 'removed' | 'kept'> | undefined;
+  readonly metadata?: Pick<ConvertedFile, 'removed' | 'kept'> | undefined;
   readonly sha256?: Digests | undefined;
   readonly status: 'converted' | 'to convert' | 'up to date' | 'failed' | 'deleted' | 'to delete';
 }
@@ -49,10 +44,7 @@ interface ReportOptions {
 }
 
 /** Creates functions that print lines beside the progress bar. */
-function createPrinter(
-  { json, quiet, csv }: Pick<ReportOptions, 'json' | 'quiet' | 'csv'>,
-  progress: ReturnType<typeof createProgress>,
-) {
+function createPrinter({ json, quiet, csv }: ReportOptions, progress: ReturnType<typeof createProgress>) {
   const print = (stream: NodeJS.WriteStream, line: string): void => {
     progress?.clear();
     stream.write(`${line}\n`);
@@ -98,22 +90,11 @@ export function createReport(options: ReportOptions) {
     /** Sets the number of files, when it is known; undefined if the report does not show it. */
     setTotal: progress?.setTotal,
     starts: (input: string) => progress?.starts(input),
-    done({ input, output }: OutputJob, converted: Done, sha256?: Digests): void {
+    done({ input, output }: OutputJob, converted: ConvertedFile, sha256?: Digests): void {
       const { bytesBefore, bytesAfter, ms, notes, quality, verification } = converted;
-      const metadata = describeKinds(converted);
       tally.addResult(converted);
-      const row = {
-        input,
-        output,
-        bytesBefore,
-        bytesAfter,
-        ms,
-        notes,
-        metadata,
-        quality,
-        sha256,
-        verification,
-      };
+      const about = { ms, notes, metadata: describeKinds(converted), quality, sha256, verification };
+      const row = { input, output, bytesBefore, bytesAfter, ...about };
       record({ status: 'converted', ...row }, showsResults && formatResult(row, width));
       progress?.ended(input);
     },
