@@ -17,12 +17,7 @@ const MAX_AT_ONCE = 20;
 /** The outcomes of the results of one file. */
 type Outcomes = readonly ConversionOutcome[];
 
-/**
- * Converts a file of a batch.
- *
- * @param group see {@link Convert}
- * @returns the outcome of each of its results
- */
+/** Converts a file of a batch, to the outcome of each result. `group`: see {@link Convert}. */
 export type ConvertBatchFile = (
   file: ConversionInput,
   signal: AbortSignal,

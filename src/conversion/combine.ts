@@ -1,7 +1,4 @@
-/**
- * @module Combines the results of several images to one file: the pages of a document, or the
- * frames of an animation.
- */
+/** @module Combines results of several images: pages of a document, frames of an animation. */
 import { basename, join } from 'node:path';
 import { removeFolder, workFiles } from '../files/workspace.ts';
 import { CombineError } from '../images/combined/combiner.ts';

@@ -73,10 +73,7 @@ export interface ConversionInput {
   readonly timeUsed?: { ms: number };
   /** Whether to convert kinds that ImageMagick misreads, for tests, instead of rejecting them. */
   readonly readsMisread?: boolean;
-  /**
-   * Returns whether the caller has the result with a {@link ConversionResult.key}. Then no tool
-   * runs. For one result only.
-   */
+  /** Returns whether the caller has the result with this key: no tool runs. For one result only. */
   readonly knows?: ((key: string) => boolean) | undefined;
   /** Called before each command is run. */
   readonly onCommand?: (step: Step) => void;
@@ -121,8 +118,7 @@ export interface ConversionResult {
 export type TextField = readonly [name: string, value: string];
 
 /**
- * Parses the text fields of a form. Ignores empty and unknown fields. `accept` is the header with
- * the formats that the client accepts.
+ * Parses the fields of a form, except empty and unknown ones. `accept` is the header `Accept`.
  *
  * @throws {ServiceError} with status 400, naming the field, its value and what was expected
  */

@@ -1,7 +1,4 @@
-/**
- * @module One conversion, from a stored file to its results: inspect, plan, admit, wait, run,
- * describe.
- */
+/** @module One conversion of a stored file: inspect, plan, admit, wait, run, describe. */
 
 import { mapInTurns } from '../images/containers/event-loop.ts';
 import { KnownResultError } from '../tables/errors.ts';

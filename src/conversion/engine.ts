@@ -1,7 +1,4 @@
-/**
- * @module Creates the conversion engine without a server: tools, sandbox, queue and temporary
- * folders.
- */
+/** @module Creates the conversion engine without a server: tools, sandbox, queue and folders. */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
@@ -41,10 +38,7 @@ export { RENEWAL_REASONS, type RenewalReason } from '../process/fork-server/serv
 /** Maximum threads of a tool, as in the policy. Each takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;
 
-/**
- * Slots in addition to `CONCURRENCY`, so that a client without a running conversion does not wait
- * for long ones of others.
- */
+/** Slots beside `CONCURRENCY`: a client without a conversion does not wait for those of others. */
 const RESERVED_SLOTS = 1;
 
 /** Converts images with the tools of this machine. */
@@ -243,11 +237,7 @@ function checkNamedTools(config: Config, toolchain: Toolchain): void {
   throw new StartupError(problems.join(' '), { setting: first[1] });
 }
 
-/**
- * Writes the policy for the extra formats that are available to `root`.
- *
- * @returns its folder; `undefined` if no format needs more rights
- */
+/** Writes the policy for extra formats to `root`. Returns its folder, if any needs more rights. */
 async function writeGrants(
   { inputs, outputs }: Capabilities,
   { magick }: Toolchain,

@@ -28,11 +28,7 @@ export function toJson({ image, key, sentences, notes, plan, limits }: Explanati
   return { type, width, height, key, sentences, notes, plan, limits };
 }
 
-/**
- * Explains a job.
- *
- * @param digest SHA-256 of the source
- */
+/** Explains a job. `digest` is the SHA-256 of its source. */
 export function explainJob(
   job: AdmittedJob,
   digest: string,
@@ -67,12 +63,7 @@ function explainPart({ options: { format, isPart } }: AdmittedJob): string[] {
   ];
 }
 
-/**
- * Formats the commands of steps as lines for a shell. They run in a folder with the source, see
- * {@link formatCopy}.
- *
- * @param pathOf returns the program of a tool
- */
+/** Formats the commands as lines for a shell, in a folder with the source: {@link formatCopy}. */
 export const formatCommands = (steps: readonly Step[], pathOf: (tool: ToolName) => string): string[] =>
   steps.map(({ tool, args, stdin, stdout }) => shellWords([pathOf(tool), ...args], stdin, stdout));
 

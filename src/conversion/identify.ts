@@ -1,7 +1,4 @@
-/**
- * @module Describes an image by its header, and what its conversion would result in. No tool runs,
- * except pdfinfo for a PDF.
- */
+/** @module Describes an image by its header, and its conversion. Only pdfinfo runs, for a PDF. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeProfile } from '../images/colour/icc.ts';
@@ -145,10 +142,7 @@ async function catchFileError<T>(work: () => Promise<T> | T): Promise<Attempt<T>
   }
 }
 
-/**
- * Derives the job for the options. Without options, tries the formats in turn, since an image can
- * be too large for some.
- */
+/** Derives the job. Without options, tries each format: an image can be too large for some. */
 async function accept(
   image: ImageInfo,
   source: ConversionInput,

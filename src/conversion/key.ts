@@ -64,11 +64,7 @@ function versionsOf(
   return { imagemill: VERSION, ...Object.fromEntries(used), ...(isReader && { libheif }) };
 }
 
-/**
- * Returns the conversion key: SHA-256, in hex.
- *
- * @param digest SHA-256 of the source
- */
+/** Returns the conversion key, SHA-256 in hex, from the digest of the source and the plan. */
 export function conversionKey(digest: string, planned: CanonicalPlan): string {
   const { steps, versions, options, document } = planned;
   const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);

@@ -1,6 +1,4 @@
-/**
- * @module Plans each result of a file, and rejects those that exceed a limit or cannot work here.
- */
+/** @module Plans each result of a file, and rejects those above a limit or impossible here. */
 
 import type { ImageInfo } from '../images/image-info.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES } from '../process/command.ts';
@@ -24,10 +22,8 @@ const CONTRADICTORY = new Error('the parts of the header contradict each other')
 type PlanContext = Pick<FileConversion, 'config' | 'toolchain' | 'tools' | 'source'>;
 
 /**
- * Derives the job of one result, before it is planned: a plan can take a hundred times as long.
+ * Derives the job of a result before it is planned: a plan can take a hundred times as long.
  *
- * @param suffix two digits that distinguish its files; empty for the only result of a file
- * @param measured what tools have found out about the image
  * @throws {ServiceError} if the image exceeds a limit, or if it cannot be converted on this machine
  */
 export function admitResult(

@@ -1,7 +1,4 @@
-/**
- * @module Runs the jobs of a file: measures what no header states, and encodes with one command, or
- * the smallest of several results.
- */
+/** @module Runs the jobs of a file: measures, then encodes, together or the smallest of several. */
 import { rm } from 'node:fs/promises';
 import { mapInTurns } from '../images/containers/event-loop.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
@@ -34,10 +31,7 @@ export async function run(planned: Jobs, running: RunningConversion): Promise<At
   return encodeAll(await measure(planned, running), running);
 }
 
-/**
- * Encodes all results with one command if possible. If that fails, each has a command of its own,
- * and an error of its own.
- */
+/** Encodes all results with one command. If that fails, each has its own command and error. */
 async function encodeAll(
   attempts: Jobs,
   running: RunningConversion,
@@ -127,10 +121,9 @@ function palettesOf(
 }
 
 /**
- * Encodes an image with a palette.
+ * Encodes an image with a palette; returns undefined if it does not look the same.
  *
  * @throws {ServiceError} also if the comparison fails
- * @returns undefined if the result does not look the same
  */
 async function encodePalette(job: ConversionJob, running: RunningConversion): Promise<Encoded | undefined> {
   const { plan, ...planned } = planJob(job);

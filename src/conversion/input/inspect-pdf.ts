@@ -1,7 +1,4 @@
-/**
- * @module Inspects a PDF with pdfinfo, before it is planned: the number of its pages, and the sizes
- * of those that it needs.
- */
+/** @module Inspects a PDF with pdfinfo before it is planned: how many pages, and their sizes. */
 import type { ImageFacts, Page } from '../../images/image-info.ts';
 import type { ConversionInput, Inspector } from '../context.ts';
 import { conversionLimit } from '../limits/admit.ts';

@@ -1,7 +1,4 @@
-/**
- * @module Repairs what ImageMagick or libheif would reject or misread in an input, and inspects the
- * result.
- */
+/** @module Repairs what ImageMagick or libheif would reject or misread, and inspects the file. */
 import { hash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -54,10 +51,9 @@ export const preparationKind = (type: InputType): PreparationKind =>
   type === 'svg' || type === 'pdf' ? type : 'main';
 
 /**
- * Takes over the file of an input until it is disposed: then the folder is removed, and its disk
- * space released. Files that cannot be removed then are removed with the workspace of the request.
- *
- * @param maxBytes maximum size of the repaired file
+ * Takes over a file, which repairs can let grow to `maxBytes`, until it is disposed: then the
+ * folder is removed, and its disk space released. What cannot be removed goes with the workspace of
+ * the request.
  */
 export function ownInput(source: ConversionInput, maxBytes: number): OwnedInput {
   const { folder, disk } = source;
@@ -83,13 +79,7 @@ export function ownInput(source: ConversionInput, maxBytes: number): OwnedInput 
 /** Returns the path beside its folder to which a file is moved for a tool with standard input. */
 export const movedInput = (folder: string): string => `${folder}.${INPUT_FILE}`;
 
-/**
- * Creates the limits of the repairs of an input.
- *
- * @param maxBytes maximum size of the repaired file
- * @param onGrow called with the number of bytes that a repair is about to write, or, negative, that
- *   it has removed
- */
+/** Creates the limits of repairs. `onGrow` gets the bytes that they add, or, negative, remove. */
 export function createRepairContext(
   { label, disk }: ConversionInput,
   maxBytes: number,
@@ -110,12 +100,9 @@ export function createRepairContext(
 }
 
 /**
- * Repairs the file of an input in place, and inspects it.
+ * Repairs a file in place, and inspects the pages that the results need, and the copyright. Without
+ * `inspection`, only the type of a PDF is known.
  *
- * @param requested the options of each result. They determine which pages are inspected, and
- *   whether the copyright is read.
- * @param inspection how to run the program that inspects a PDF. Without it, only the type of a PDF
- *   is known.
  * @throws {ServiceError} as {@link inspectInput}
  */
 export async function repairAndInspect(
@@ -151,10 +138,7 @@ export async function limitReads<T>(label: string, read: () => Promise<T>): Prom
   }
 }
 
-/**
- * Returns the options with the best of the accepted formats that can hold the result, or all of
- * these to choose from, if the format is to be chosen.
- */
+/** Replaces `accepted` by the best format that can hold the result, or by all as candidates. */
 export function resolveFormat(
   { accepted, smallest, ...options }: ConvertOptions,
   image: ImageInfo,
@@ -170,11 +154,8 @@ export function resolveFormat(
 }
 
 /**
- * Repairs the file of an input in place, inspects it, and writes its external profile to the folder
- * of the input.
+ * Repairs a file in place, inspects it, and writes its external profile to its folder.
  *
- * @param requested the options of each result
- * @returns the properties of the repaired image
  * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the
  *   disk has no space for a repaired file, RESOURCE_LIMIT_EXCEEDED if the header takes too many
  *   reads, FILE_ENCRYPTED or CORRUPT_IMAGE for a PDF
@@ -209,10 +190,7 @@ export async function inspectInput(
 const revealedIn = async (path: string, { type, metadata = [] }: ImageInfo): Promise<RevealedKind[]> =>
   metadata.length === 0 && type !== 'tiff' ? [] : readRevealedKinds(path, type);
 
-/**
- * Writes the copyright to the folder of an input, for the encoder of AVIF. The other formats get it
- * after they are encoded.
- */
+/** Writes the copyright for the encoder of AVIF. Other formats get it after they are encoded. */
 async function storeCopyright(folder: string, copyright: Copyright): Promise<void> {
   const blocks = encodeCopyright(copyright, 'avif');
   for (const [kind, name] of COPYRIGHT_FILES) {
@@ -222,14 +200,8 @@ async function storeCopyright(folder: string, copyright: Copyright): Promise<voi
 }
 
 /**
- * Writes the external profile of an image to the folder of its input, and the tables that replace a
- * profile.
- *
- * The names of the files depend on their content, so that plans with different profiles have
- * different conversion keys.
- *
- * @param magick major version of ImageMagick
- * @returns the image with the names of the files, if there are any
+ * Writes the external profile of an image, and the tables that replace a profile, to its folder.
+ * Their names depend on the content, so that plans with different profiles have different keys.
  */
 export async function storeProfile(folder: string, image: ImageInfo, magick: 6 | 7 = 7): Promise<ImageInfo> {
   const stored = await externalProfileOf(folder, image);
@@ -290,10 +262,8 @@ interface Failed {
 }
 
 /**
- * Repairs an image, so that it can be converted again.
+ * Repairs an image, so that it can be converted again; undefined if no repair avoids the error.
  *
- * @param folder folder of the input
- * @returns undefined if no repair avoids the error
  * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input
  */
 export async function repairAfterError(

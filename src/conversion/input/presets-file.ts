@@ -28,10 +28,8 @@ interface Problem {
 }
 
 /**
- * Reads the presets of a YAML file. JSON is a subset of YAML. Each preset must be a valid request
- * of this instance.
+ * Reads the presets of a YAML or JSON file. Each must be a valid request of this instance.
  *
- * @param outputs the enabled output formats
  * @param setting what names the file, for messages
  * @throws {StartupError} if the file cannot be read or is invalid, with a line for each problem
  */
@@ -64,11 +62,9 @@ export function readPresets(
 }
 
 /**
- * Checks the images of the watermarks that presets name.
+ * Checks the images of the watermarks that presets name. They must not change while in use.
  *
- * @param types types of images that this instance reads
  * @param source setting and path of the file of the presets, for messages
- * @returns the presets with their watermarks. The files must not change as long as they are used.
  * @throws {StartupError} if a file cannot be read, or is no image for a watermark
  */
 export async function openWatermarks(

@@ -20,10 +20,8 @@ export function withWatermark(options: ConvertOptions, watermark: WatermarkFile 
 }
 
 /**
- * Reads a watermark of this machine, and checks it by its header. The file must not change as long
- * as it is used.
+ * Reads a watermark, which must not change while it is used, and checks it by its header.
  *
- * @param types types of images to accept
  * @throws {ServiceError} that names the watermark
  * @throws {Error} of the file system
  */

@@ -1,7 +1,4 @@
-/**
- * @module The limits of a conversion, and an estimate of its disk space. Both are known before a
- * tool starts.
- */
+/** @module The limits of a conversion, and an estimate of its disk space, before a tool starts. */
 
 import type { ImageInfo, Size } from '../../images/image-info.ts';
 import { maxToolFileBytes } from '../../process/sandbox/configure.ts';
@@ -31,16 +28,10 @@ export const conversionLimit = ({ CONVERT_TIMEOUT_MS: ms }: Config): TimeLimit =
   setting: 'CONVERT_TIMEOUT_MS',
 });
 
-/**
- * Maximum width and height in pixels that librsvg renders. The service has a lower limit, and the
- * command line a higher one.
- */
+/** Maximum side in pixels that librsvg renders: between those of the service and command line. */
 const MAX_RSVG_SIDE = 32_767;
 
-/**
- * Returns the maximum width and height in pixels of an image and of its results. Formats can have
- * lower limits for results.
- */
+/** Returns the maximum side of an image and its results in pixels. Formats can have lower ones. */
 function maxSideOf({ type }: ImageInfo, { maxSide, maxDrawnSide }: Config): number {
   if (type === 'svg') return Math.min(maxDrawnSide, MAX_RSVG_SIDE);
   return type === 'pdf' ? maxDrawnSide : maxSide;
@@ -49,7 +40,6 @@ function maxSideOf({ type }: ImageInfo, { maxSide, maxDrawnSide }: Config): numb
 /**
  * Checks the size of an image, and of the result.
  *
- * @param label name of the file in messages
  * @throws {ServiceError} with status 413, naming the value, the limit and the setting
  */
 export function checkLimits(extent: Extent, config: Config, label: string): void {
@@ -139,11 +129,9 @@ const WATERMARK_BYTES = 2 * MAX_WATERMARK.bytes + MAX_WATERMARK.pixels * PNG_BYT
 const FIXED_BYTES = 64 * 1024;
 
 /**
- * Estimates the maximum number of bytes on disk during a conversion: input, intermediate PNG files
- * and result. Metadata in the result was in the input, too.
- *
- * @returns undefined if the header does not state the size of the image, or not that of the result
- *   because of `trim`
+ * Estimates the bytes on disk: input with its metadata, intermediate PNG files, and result.
+ * Undefined if the header does not state the size of the image, or `trim` changes that of the
+ * result.
  */
 export function estimateDiskBytes(job: ConversionJob, inputBytes: number): number | undefined {
   const { image, options, decoder, programs } = job;

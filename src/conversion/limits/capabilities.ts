@@ -53,10 +53,7 @@ export interface Capabilities {
   readonly unavailable: readonly Unavailable[];
 }
 
-/**
- * Oldest version of ImageMagick with which this project has tested `-alpha off-if-opaque`. Early
- * releases of ImageMagick 7 do not have it.
- */
+/** Oldest tested version with `-alpha off-if-opaque`. Early ImageMagick 7 does not have it. */
 const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
 
 /** libjxl 0.7 states 8 bits for each alpha channel (https://github.com/libjxl/libjxl/pull/1786). */
@@ -80,11 +77,7 @@ export function toolContext(toolchain: Toolchain): ToolContext {
   };
 }
 
-/**
- * Determines the conversions that work, among the standard formats and the extra ones.
- *
- * @param refused why tools of this machine are not used
- */
+/** Determines which standard and extra conversions work. `refused`: why tools are not used. */
 export function detectCapabilities(
   toolchain: Toolchain,
   settings: ExtraSettings,
@@ -217,12 +210,7 @@ export const preparedCoders = (outputs: readonly OutputType[]): string[] => [
   ...new Set(codersWritten(outputs)),
 ];
 
-/**
- * Returns the rights that ImageMagick needs in addition to those of the policy in `assets/`.
- *
- * @param inputs all enabled types that work on this machine
- * @param outputs all enabled types that work on this machine
- */
+/** Returns the rights beside those of the policy in `assets/`, for all types that work here. */
 export function grantsFor(
   inputs: readonly InputType[],
   outputs: readonly OutputType[],

@@ -17,11 +17,8 @@ const CACHE_TTL_MS = 10_000;
 const FAILURE_TTL_MS = 1_000;
 
 /**
- * Creates a function that returns whether conversions work. It returns the last result at once. If
- * that is out of date, it starts a check in the background for later calls, so frequent calls cost
- * one conversion in 10 s, or in 1 s while conversions fail.
- *
- * @param now monotonic clock in milliseconds
+ * Creates a function that returns whether conversions work, as last tried. If that is out of date,
+ * it tries again in the background: once in 10 s, or in 1 s while conversions fail.
  */
 export function createHealthCheck(
   convert: Convert,
@@ -47,11 +44,7 @@ export function createHealthCheck(
   };
 }
 
-/**
- * Converts a PNG of one pixel, and removes the result.
- *
- * @returns the time of the conversion in ms, without waiting
- */
+/** Converts a PNG of one pixel, removes the result, and returns the time in ms without waiting. */
 export function convertOnePixel(
   { convert, workspaces }: { convert: Convert; workspaces: Pick<Workspaces, 'use'> },
   format: OutputType,

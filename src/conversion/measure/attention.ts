@@ -56,11 +56,7 @@ function createReducingJob({ options, tools, measured, ...job }: ConversionJob):
   return createJob(image, { ...encoded, ...shown, ...reduced }, tools, 'attention', { areas });
 }
 
-/**
- * Returns the centre of the part with the highest score, which `cover` keeps.
- *
- * @param bitmap the reduced image, of {@link REDUCED_BYTES}
- */
+/** Returns the centre of the part with the highest score. `bitmap` has {@link REDUCED_BYTES}. */
 export function choosePoint(bitmap: Uint8Array, { resized, result }: Fitting): FocalPoint {
   const [across, down] = [result.width / resized.width, result.height / resized.height];
   const scores = blur(scorePixels(bitmap.subarray(-PIXEL_BYTES)), (SIDE * Math.hypot(across, down)) / 10);

@@ -1,7 +1,4 @@
-/**
- * @module An image as it is once it is decoded: a truncated PNG that is completed, or the PNG that
- * an external program writes.
- */
+/** @module A decoded image: a truncated PNG that is completed, or the PNG of another program. */
 import { join } from 'node:path';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
@@ -45,13 +42,8 @@ export const DECODED: Measurement<ImageInfo> = {
 };
 
 /**
- * Inspects a decoded image: its actual size, its profile and its frames. Writes each frame to a
- * separate file.
+ * Inspects a decoded image, and writes each frame within the limits to a file.
  *
- * @param image properties from the header of the input
- * @param output name of the PNG in `folder`
- * @param config frames beyond its limits are counted, but not written
- * @param keepsMetadata whether the result keeps the metadata of the image
  * @throws {Error} with the code of the failed system call, if the program has written no PNG, or a
  *   link with its name or the name of a frame
  */

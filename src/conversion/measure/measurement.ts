@@ -10,15 +10,11 @@ export interface Measurement<T> {
    * after it. Otherwise, it is that of the file.
    */
   readonly isOfResult: boolean;
-  /**
-   * Returns the job with the commands that find it out; undefined if it is known, or if the result
-   * does not depend on it.
-   */
+  /** Returns the job with the commands for it; undefined if it is known, or has no effect. */
   plan(job: ConversionJob): PlannedJob | undefined;
   /**
-   * Runs the commands, once for all results that have the same.
+   * Runs the commands, once for all results that have the same. `all` are those of the file.
    *
-   * @param all all results of the file
    * @throws {ServiceError} that names the file
    */
   find(measuring: PlannedJob, running: RunningConversion, all: readonly ConversionJob[]): Promise<T>;

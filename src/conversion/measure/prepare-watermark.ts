@@ -1,7 +1,4 @@
-/**
- * @module The sizes of a watermark, which is converted to PNG at the size at which it is put on
- * each picture.
- */
+/** @module The sizes of a watermark, and its conversion to PNG at the size for each picture. */
 import { constants } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -45,11 +45,8 @@ export const TRIMMED: Measurement<string> = {
 };
 
 /**
- * Derives the job that shows what is trimmed: the image before the resize, or an SVG at the size
- * that it would have without `trim`.
- *
- * @returns undefined if nothing is to be trimmed, if it has been measured, or if the size is not
- *   known
+ * Derives the job to measure: the image before the resize, or an SVG at its size without `trim`.
+ * Undefined if there is nothing to trim, if it has been measured, or if the size is not known.
  */
 function createTrimJob(job: ConversionJob): ConversionJob | undefined {
   const { image, options, measured, tools, suffix, fittings } = job;
@@ -90,11 +87,8 @@ const fillWithCorner = (size: string, offset: string): string[] =>
 const PRINTED = /^trim: (\d+)x(\d+)\+(\d+)\+(\d+)$/gm;
 
 /**
- * Returns the area that is kept of each page, or of all frames, in pixels of the upright image.
- * Undefined for an image of one colour.
- *
- * @param printed output of the commands of a {@link createTrimJob}
- * @returns undefined if an area is missing
+ * Returns what is kept of each page, or of all frames, in pixels of the upright image, and
+ * undefined for one of one colour. Returns nothing if an area is missing.
  */
 function parseTrimmed(printed: string, job: ConversionJob): Measured['areas'] {
   const boxes = [...printed.matchAll(PRINTED)].map(([, ...numbers]) => numbers.map(Number));

@@ -1,7 +1,4 @@
-/**
- * @module Checks the file that the tools have written, corrects its metadata, and collects the
- * notes of a result from the output of the tools.
- */
+/** @module Checks the file that tools have written, corrects its metadata, and collects notes. */
 import { closeSync, constants, fstatSync, opendirSync, openSync, readSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import { hashFile } from '../../files/system.ts';
@@ -46,9 +43,8 @@ export interface CheckedResult {
 }
 
 /**
- * Checks the result, and completes its metadata.
+ * Checks the result, and completes its metadata, by what the commands have printed.
  *
- * @param stdout what the commands printed
  * @throws {ServiceError} CORRUPT_IMAGE, if there is no valid result; removes an invalid one
  */
 export async function checkResult(
@@ -76,12 +72,9 @@ export async function checkResult(
 }
 
 /**
- * Moves the result out of the folder. A valid result is a single file with the expected name and
- * the signature of its format.
- *
- * The result is moved because a tool could replace a file in its folder after the check. No tool
- * can access a path beside the folder, so the file need not stay open until it is sent. A large
- * batch would need too many descriptors.
+ * Moves the result, a single file with the expected name and signature, out of the folder, where a
+ * tool could replace it after the check. No tool can access a path beside the folder, so the file
+ * need not stay open until it is sent: a large batch would need too many descriptors.
  */
 async function moveOutput(source: OutputContext, job: ConversionJob): Promise<CheckedResult> {
   const { options, suffix } = job;
@@ -95,11 +88,7 @@ async function moveOutput(source: OutputContext, job: ConversionJob): Promise<Ch
   throw invalidOutputError(`${output} is not a complete file that starts like ${options.format}`, source);
 }
 
-/**
- * Moves a file that a tool has written to where no tool can change it.
- *
- * @returns its size in bytes; undefined if it is not a file of the format, which is then removed
- */
+/** Moves a tool's file out of its reach. Returns its bytes; removes a file of another format. */
 export async function takeResult(
   from: string,
   path: string,
@@ -123,10 +112,7 @@ function resultPath({ folder }: OutputContext, { options, suffix, search }: Conv
   return `${folder}${suffix && `.${suffix}`}${encode}.${options.format}`;
 }
 
-/**
- * Number of names that are read in this thread. Others are read in another thread: a hostile tool
- * can write any number of files.
- */
+/** Names read in this thread; others in another, since a hostile tool can write any number. */
 const MAX_NAMES_AT_ONCE = 64;
 /** Number of outputs after which the search ends. */
 const MAX_OUTPUTS = 3;
@@ -148,11 +134,8 @@ async function findOutputs(folder: string, start: string): Promise<string[]> {
 }
 
 /**
- * Returns the size of a file in bytes. Synchronous: the file is in the page cache, because it has
- * just been written.
- *
- * @returns undefined if it is not a regular file with the first and last bytes of the format, or
- *   has other hard links
+ * Returns the size of a regular file without other hard links that starts and ends like its format.
+ * Synchronous: it has just been written, so it is in the page cache.
  */
 function checkedSize(path: string, { signature, ending = [] }: OutputFormat): number | undefined {
   // Does not follow a link, and does not wait for the writer of a pipe.
@@ -192,13 +175,9 @@ function assertAllFramesRead({ animation }: ImageInfo, stdout: string, source: O
 }
 
 /**
- * Collects the notes of a result, from its plan and from the output of the tools that succeeded.
- *
- * If a tool reported an error in the colour profile, it did not use it, and the colours were not
- * converted.
- *
- * @param kept whether the result has all metadata that it should keep
- * @param others notes about the quality and the bytes
+ * Collects the notes of the plan, of the output of tools that succeeded, and others. A tool that
+ * reports an error in the profile has not converted colours. `kept`: whether no metadata is
+ * missing.
  */
 export function collectNotes(
   planned: readonly Note[],
@@ -248,11 +227,7 @@ export function keptMetadata(
   return kept !== 'all' || metadata.every((kind) => result?.metadata?.includes(kind));
 }
 
-/**
- * Compares what the metadata of an image gives away with that of its result.
- *
- * @param file the file with the metadata of the result; undefined if it can have none
- */
+/** Compares what the image and the file of the result give away. Without a file, it is nothing. */
 export async function compareRevealed(
   { revealed = [] }: ImageInfo,
   file: { readonly path: string; readonly type: InputType } | undefined,
@@ -267,12 +242,7 @@ export async function compareRevealed(
   };
 }
 
-/**
- * Appends the metadata of a PNG to a JPEG XL, if that does not contain it: cjxl 0.7, the version of
- * Debian 12, drops it.
- *
- * @param png path of the PNG that was encoded
- */
+/** Appends the metadata of a PNG to a JPEG XL without it: cjxl 0.7, of Debian 12, drops it. */
 async function addJxlMetadata(result: CheckedResult, png: string): Promise<CheckedResult> {
   const found: PngMetadata[] = await readPngMetadata(png).catch(noneIfMissing);
   const metadata: JxlMetadata = Object.assign({}, ...found.reverse().map(jxlMetadataOf));

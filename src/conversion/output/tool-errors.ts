@@ -1,7 +1,4 @@
-/**
- * @module Parses the messages of tools, and translates failures of tools into errors for the
- * client.
- */
+/** @module Parses messages of tools, and translates their failures into errors for the client. */
 
 import { isNearlyFull } from '../../files/workspace.ts';
 import type { KindRow } from '../../images/kinds.ts';
@@ -89,10 +86,7 @@ function exceededLimit(tool: ToolName, { stderr, signal }: CommandError): Limit 
 const isFileTooLarge = (tool: ToolName, { signal, exitCode }: CommandError): boolean =>
   signal === 'SIGXFSZ' || (tool === 'magick' && exitCode === 25);
 
-/**
- * ImageMagick's warnings about a JPEG that ends early, and about fax lines of a TIFF that are
- * damaged, which become white.
- */
+/** Warnings about a JPEG that ends early, or damaged fax lines of a TIFF, which become white. */
 const TRUNCATED = new RegExp(
   [
     /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)) .* @ warning\/jpeg\.c\//,
@@ -122,12 +116,8 @@ const SHORTAGES = ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'];
 const KILLED = 'SIGKILL';
 
 /**
- * Translates a failure into the error for the client. Returns other errors than
- * {@link CommandError} unchanged.
- *
- * @param source file that was converted
- * @param limit time limit of the command
- * @param format output format, which can limit the size; undefined for a tool that writes no result
+ * Translates a failure into the error for the client. Returns others than {@link CommandError}
+ * unchanged. The format can limit the size; a tool without one writes no result.
  */
 export function translateToolError(
   error: unknown,
@@ -166,12 +156,7 @@ export function translateToolError(
   return serviceErrorFrom(error, 'CORRUPT_IMAGE', label, INPUTS[type].label);
 }
 
-/**
- * Checks that the policy has not forbidden a part of the work. The tool can report success, but the
- * image is wrong.
- *
- * @throws {Error} if the policy has forbidden an operation
- */
+/** @throws {Error} if the policy has forbidden a part, although the tool can report success */
 export function assertNotDenied(stderr: string): void {
   if (isDenied(stderr)) throw new Error('the policy denied a part of the conversion');
 }
@@ -180,10 +165,7 @@ function isDenied(stderr: string): boolean {
   return messagesIn(stderr).some((message) => DENIED.test(message));
 }
 
-/**
- * Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` if libraries do not decode a kind of
- * the file. Returns other errors unchanged.
- */
+/** Returns `UNSUPPORTED_ENCODING` for `CORRUPT_IMAGE` if libraries do not decode a kind of file. */
 export function explainFailure(error: Error, kinds: readonly KindRow[], source: ErrorSubject): Error {
   const kind = kinds.find(({ refused }) => refused === 'on failure');
   if (!kind || !(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE') return error;
@@ -215,10 +197,7 @@ export function isPaletteError({ cause }: Error): boolean {
   );
 }
 
-/**
- * Returns what the messages of ImageMagick say about an image that it could convert, or could
- * convert without its profile.
- */
+/** Returns what ImageMagick says about an image that it could convert, or without its profile. */
 export function warningsIn(stderr: string): {
   readonly isTruncated: boolean;
   readonly hasProfileError: boolean;
@@ -230,11 +209,7 @@ export function warningsIn(stderr: string): {
   };
 }
 
-/**
- * Creates the error for a tool that reported success, but wrote no valid image.
- *
- * @param finding cause, for the log
- */
+/** Creates the error of a tool that succeeded without a valid image. `finding` is for the log. */
 export function invalidOutputError(finding: string, source: ErrorSubject): ServiceError {
   return serviceErrorFrom(new Error(finding), 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);
 }

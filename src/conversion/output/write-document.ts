@@ -24,11 +24,9 @@ interface Document {
 }
 
 /**
- * Writes a PDF.
+ * Writes a PDF, and returns its bytes.
  *
- * @returns its bytes
  * @throws {ServiceError} CORRUPT_IMAGE, if a tool has not written a file that it should have
- *   written
  */
 export async function writeDocument(path: string, document: Document): Promise<number> {
   const { job, printed } = document;

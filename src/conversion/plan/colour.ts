@@ -19,10 +19,7 @@ export function rgbToSrgb(job: ConversionJob): string[] {
   return job.image.cmyk || pagesDiffer(job) ? [] : toSrgb(job);
 }
 
-/**
- * Returns a function that returns the arguments to convert a page while it is read, if the pages
- * differ in their colours.
- */
+/** Returns the arguments to convert each page while it is read, if their colours differ. */
 export function pageToSrgb(job: ConversionJob): (page: Page) => readonly string[] {
   if (!pagesDiffer(job)) return () => [];
   const isExact = isExactTransform(job);
@@ -95,10 +92,7 @@ const MIN_TABLE_PIXELS = 40_000;
  */
 const MIN_INTERPOLATED_PIXELS = 100_000;
 
-/**
- * Returns the tables that convert a picture to sRGB faster than its profile does. Several frames
- * would need tables for each.
- */
+/** Returns tables that convert to sRGB faster than the profile. Each frame would need its own. */
 function tablesFor({ image, fittings, frameCount }: ConversionJob): ColourTablesFile | undefined {
   const isFaster = frameCount === 1 && countPixels(fittings) >= MIN_TABLE_PIXELS;
   return isFaster && differsFromSrgb(image.profile) ? image.colourTables : undefined;

@@ -1,7 +1,4 @@
-/**
- * @module Arguments that decode an image: which frames or pages to read, corrections of decoder
- * errors, rotation, and `crop`. Pure.
- */
+/** @module Arguments that decode: frames or pages, corrections, rotation and `crop`. Pure. */
 
 import {
   type Area,
@@ -161,10 +158,7 @@ const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>
   8: ['-flip'],
 };
 
-/**
- * Expands every frame to the whole canvas. A stored frame can hold only the changed area, and the
- * first frame can be smaller than the canvas.
- */
+/** Expands each frame to the canvas: it can hold only what changes, and the first be smaller. */
 export function coalesceFrames(job: ConversionJob): string[] {
   const { image, tools, rasterized } = job;
   if (!INPUTS[image.type].animation || job.isPassthrough || isOpaqueStill(job)) return [];
@@ -181,10 +175,7 @@ export function coalesceFrames(job: ConversionJob): string[] {
 export const isOpaqueAnimation = ({ image, keepsAllFrames, options }: ConversionJob): boolean =>
   keepsAllFrames && options.format === 'webp' && image.animation?.opaque === true;
 
-/**
- * Returns whether a still image or the only frame in use covers the canvas and is opaque. The
- * decoder may still add alpha.
- */
+/** Returns whether a still image or the only frame is all opaque. The decoder may add alpha. */
 export const isOpaqueStill = ({ image, keepsAllFrames }: ConversionJob): boolean =>
   image.opaque === true || (!keepsAllFrames && image.animation?.opaque === true);
 

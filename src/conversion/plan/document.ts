@@ -68,10 +68,7 @@ function resolutionOf(job: ConversionJob, at: number): Scale | undefined {
   return resolution && swapsSides(own) ? { x: resolution.y, y: resolution.x } : resolution;
 }
 
-/**
- * Types whose header reliably states that no pixel is transparent. A frame of a GIF can leave a
- * part of the canvas empty.
- */
+/** Types whose header reliably states opacity. A GIF frame can leave a part of the canvas empty. */
 const STATING_ALPHA: readonly InputType[] = ['png', 'bmp', 'tiff'];
 
 /** Returns whether pages can need soft masks: not on a `background`, or if all are opaque. */
@@ -93,10 +90,7 @@ export const printOpaquePage = (at: number): string[] => ['-print', `page ${at} 
 export const transparentPages = (printed: string): ReadonlySet<number> =>
   new Set(Array.from(printed.matchAll(/^page (\d+) opaque: false/gim), ([, at]) => Number(at)));
 
-/**
- * Side in pixels of the sample whose colours are counted. Its pixels are some of the picture, so
- * that it has no more colours.
- */
+/** Side in pixels of the sample whose colours are counted: some of those of the picture. */
 const SAMPLE_SIDE = 128;
 
 /** Most colours of a palette. */
@@ -104,10 +98,7 @@ const MAX_COLOURS = 256;
 /** Most greys that are few. Grey photos have up to 256, and are five times as large lossless. */
 const MAX_GREYS = 16;
 
-/**
- * Returns arguments that print the number of colours of a sample of the picture. Counting those of
- * all pixels of a photo takes seconds.
- */
+/** Returns arguments that count the colours of a sample. Those of a whole photo take seconds. */
 export function printSampled({ image }: ConversionJob, { png }: DocumentPage, at: number): string[] {
   // The noise of a JPEG has more colours than what it shows.
   if (image.type === 'jpg' || png) return [];
@@ -124,12 +115,7 @@ export const printColours = (at: number): string[] => ['-print', `colours ${at}:
 /** Format of the number of colours, and whether these are greys. */
 const COLOURS = '%k %[type]\\n';
 
-/**
- * Parses what the commands printed about the colours of the samples.
- *
- * @returns the number of colours for each page of few; undefined if no page has so few that it
- *   should be encoded without loss
- */
+/** Returns how many colours the sample of each page has, if few; undefined if no page has few. */
 export function parseSampled(job: ConversionJob, printed: string): (number | undefined)[] | undefined {
   const few = parseCounts(job, printed, 'sample');
   return few.size > 0 ? Array.from({ length: job.frameCount }, (_, at) => few.get(at)) : undefined;

@@ -1,7 +1,4 @@
-/**
- * @module Edits of the pixels after the resize: a row for each option with the effect `filter` or
- * `colours`. Pure.
- */
+/** @module Edits after the resize: a row for each option with such an effect. Pure. */
 import { type OptionWith, optionsWith } from '../../tables/options.ts';
 import { crop, formatGeometry } from './position.ts';
 import { pictureSize } from './resize.ts';
@@ -23,10 +20,7 @@ const EDITS: Readonly<Record<OptionWith<'filter' | 'colours'>, Edit>> = {
 /** The stages in the order of the options. */
 export const EDIT_STAGES = optionsWith('filter', 'colours').map((name) => EDITS[name]);
 
-/**
- * Sigma below which the filter for rows and columns is inexact: 35 dB instead of 54. From here on,
- * it is exact, and faster.
- */
+/** Sigma from which the filter by rows and columns is exact, and faster. Below: 35 dB, not 54. */
 const MIN_SEPARABLE_SIGMA = 1;
 
 const gaussian = (sigma: number | string): string[] => [
@@ -36,10 +30,7 @@ const gaussian = (sigma: number | string): string[] => [
 
 /** Least sigma in pixels of an image that is reduced for the blur. */
 const MIN_REDUCED_SIGMA = 5;
-/**
- * Fewest and most pixels a side that become one for the blur. For two, extending the edges takes
- * the time that the filter saves.
- */
+/** Fewest and most pixels a side that become one. With two, extending the edges takes as long. */
 const [MIN_REDUCTION, MAX_REDUCTION] = [3, 8];
 
 /**

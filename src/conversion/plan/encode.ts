@@ -81,10 +81,7 @@ function encodeJpeg(job: ConversionJob): string[] {
   return [...words(`-sampling-factor ${sampling} -quality ${quality}`), ...tables];
 }
 
-/**
- * Dithers a still image of a few given colours. An animation would flicker, and ImageMagick takes
- * 100 ms per frame for that.
- */
+/** Dithers a still image of given colours. Animations would flicker, and take 100 ms per frame. */
 function dithering({ options, keepsAllFrames, tools: { magick } }: ConversionJob): string[] {
   const { colors, dither = true } = options;
   const isDithered = colors !== undefined && dither && !keepsAllFrames;
@@ -302,10 +299,7 @@ function writeMask(file: string, at: number): string[] {
 export const storeForRetries = ({ search, programs }: ConversionJob): string[] =>
   search === 'bytes' && programs.at(-1) === 'magick' ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`] : [];
 
-/**
- * Chunks with the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers
- * would use them instead of sRGB.
- */
+/** Chunks with gamma and primaries of ImageMagick 6, which browsers would use instead of sRGB. */
 const GAMMA_CHUNKS = 'gAMA,cHRM';
 /**
  * Chunks of a PNG with properties of the source, except the profile and texts: without both tEXt
@@ -317,16 +311,10 @@ const PROPERTY_CHUNKS = 'bKGD,caNv,date,eXIf,iTXt,orNT,pHYs,sRGB,tEXt,tIME,zCCP'
 const excludeChunks = (names: string): string[] => ['-define', `png:exclude-chunks=${names}`];
 const unset = (names: readonly string[]): string[] => names.flatMap((name) => ['+set', name]);
 
-/**
- * Properties that `-strip` keeps: the writers of PDF and TIFF write the label, and ImageMagick 7
- * writes the time to a PNG.
- */
+/** Properties that `-strip` keeps: PDF and TIFF get the label, and version 7 gives PNG the time. */
 const NOT_STRIPPED = ['label', 'png:tIME'];
 
-/**
- * Removes all metadata; all but the profile, before the copyright is written to the result; or only
- * what ImageMagick would add to it.
- */
+/** Removes all metadata; all but the profile, for `copyright`; or what ImageMagick would add. */
 export function removeMetadata(job: ConversionJob): string[] {
   const { metadata, format } = job.options;
   // The background of ImageMagick would become one more colour of a palette.

@@ -1,7 +1,4 @@
-/**
- * @module Arguments of the encoders other than ImageMagick, which encode or assemble the files that
- * it writes. Pure.
- */
+/** @module Arguments of other encoders, for the files that ImageMagick writes. Pure. */
 import { encodeCopyright } from '../../images/copyright/blocks.ts';
 import type { OutputType } from '../../tables/formats.ts';
 import { OPTIONS } from '../../tables/options.ts';
@@ -82,10 +79,7 @@ export const exactWebpArguments = ({ output }: ConversionJob): string[] =>
 export const paletteArguments = ({ options: { colors, dither = true } }: ConversionJob): string[] =>
   words(`--speed 4 ${dither ? '--floyd=0.5' : '--nofs'} --output - ${colors} -- ${FILE_TO_ENCODE}`);
 
-/**
- * Returns the arguments of img2webp, which assembles the frames of ImageMagick. An option applies
- * to all frames after it.
- */
+/** Returns the arguments of img2webp. An option applies to all frames after it. */
 export function webpArguments({ image, options, output }: ConversionJob): string[] {
   const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
   const coding = options.lossless

@@ -1,7 +1,4 @@
-/**
- * @module Plans conversions: image properties, options and tool versions become a list of commands,
- * and the notes that are known before these run. Pure.
- */
+/** @module Plans conversions: image, options and tools become commands, and known notes. Pure. */
 import type { ImageInfo } from '../../images/image-info.ts';
 import { INPUTS, type InputType } from '../../tables/formats.ts';
 import type { Note } from '../../tables/notes.ts';
@@ -89,10 +86,7 @@ export function planBeforeResize(job: ConversionJob, args: readonly string[]): S
   ];
 }
 
-/**
- * Plans to encode an image, or its strips, at a quality, and to decode the result, so that it can
- * be compared with {@link REFERENCE_FILE}.
- */
+/** Plans to encode an image or strips, and to decode it, to compare with {@link REFERENCE_FILE}. */
 export function planTrial(compared: ConversionJob, quality: number): Step[] {
   const job: ConversionJob = { ...compared, options: { ...compared.options, quality } };
   const type = job.options.format as InputType;
@@ -221,10 +215,7 @@ const DECODE_STAGE = STAGES.findIndex(([stage]) => stage === decoding.decode);
 /** Number of stages up to an upright and cut image. */
 const DECODED_STAGES = 1 + STAGES.findIndex(([stage]) => stage === decoding.crop);
 
-/**
- * Returns the arguments of each stage of the command that converts the image. The last argument is
- * the file that it writes.
- */
+/** Returns the arguments of each stage of the command. The last one is the file that it writes. */
 function magickStages(job: ConversionJob): (readonly string[])[] {
   return STAGES.map(([stage]) => stage(job));
 }
@@ -280,10 +271,7 @@ interface Branch {
   readonly suffix: string;
   /** Commands that decode for it. */
   readonly decoding: readonly Step[];
-  /**
-   * The arguments of each stage of ImageMagick, and as one text: 12 results of 500 frames can have
-   * 200 000 to compare.
-   */
+  /** Arguments of each stage, also as one text: 12 results of 500 frames can compare 200 000. */
   readonly stages: readonly { readonly args: readonly string[]; readonly text: string }[];
 }
 
@@ -314,12 +302,10 @@ export function planBranch(job: PlannedJob): Branch {
 }
 
 /**
- * Plans one command of ImageMagick that writes several results of one image, and those that decode
- * for it. Results share the steps that are the same for them: reading the file, rotating it,
- * resizing it. Where their steps begin to differ, each gets a copy of the image, which shares its
- * pixels until it is changed. The bytes of each result are those of its own command.
- *
- * @returns the commands that decode, and the arguments of ImageMagick in several parts
+ * Plans one command of ImageMagick that writes several results of one image, in several parts, and
+ * those that decode for it. Results share the steps that are the same for them. Where these begin
+ * to differ, each gets a copy of the image, which shares its pixels until it is changed. The bytes
+ * of each result are those of its own command.
  */
 export function planTogether(branches: readonly Branch[]) {
   const decoding = branches.flatMap((branch) => branch.decoding);

@@ -1,7 +1,4 @@
-/**
- * @module Derives from an image and the options of its conversion what the plan depends on, such as
- * the programs that run, and whether it is of a kind that is rejected. Pure.
- */
+/** @module Derives what a plan depends on, such as the programs, and what is rejected. Pure. */
 
 import { combineOrientations, type ImageInfo, turnSize } from '../../images/image-info.ts';
 import { KINDS, type KindRow } from '../../images/kinds.ts';
@@ -25,13 +22,7 @@ import {
   type ToolContext,
 } from './types.ts';
 
-/**
- * Derives a job.
- *
- * @param header properties from the header of the image
- * @param suffix distinguishes the files of one of several results
- * @param measured what tools have found out since
- */
+/** Derives a job from the header of an image, and from what tools have measured since. */
 export function createJob(
   header: ImageInfo,
   options: ConvertOptions,
@@ -111,10 +102,7 @@ function embeds({ type, pixels, kinds = [] }: ImageInfo, options: ConvertOptions
   return isWanted && pixels !== undefined && kinds.length === 0 && honours('embedding', options);
 }
 
-/**
- * Returns the program that writes a WebP or PNG: img2webp for an animation, cwebp for invisible
- * pixels, pngquant for a palette, or undefined for ImageMagick.
- */
+/** Returns img2webp for animations, cwebp for invisible pixels, pngquant for palettes, or none. */
 function encoderOf(
   { type, pixels }: ImageInfo,
   { format, colors, lossless = false }: ConvertOptions,
@@ -130,10 +118,7 @@ function encoderOf(
   return lossless && encodesWebp && !exactWebp && !isOpaque ? 'cwebp' : undefined;
 }
 
-/**
- * Returns the tools that every conversion from this type to this format needs: one that inspects or
- * decodes, and the programs.
- */
+/** Returns the tools that each such conversion needs: to inspect or decode, and the programs. */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): ToolName[] {
   const first = type === 'pdf' ? 'pdfinfo' : externalDecoder(type, magick);
   return [...(first ? [first] : []), ...programsFor(type, { format })];
@@ -175,11 +160,7 @@ export function magickDecoder(type: InputType, magick: 6 | 7): string | undefine
 export const kindsOf = ({ image, pages }: Pick<ConversionJob, 'image' | 'pages'>): KindRow[] =>
   [image, ...pages].flatMap(({ kinds = [] }) => kinds).map((kind) => KINDS[kind]);
 
-/**
- * Returns the label of the first kind for which a job is rejected.
- *
- * @param readsMisread whether to convert kinds that this version of ImageMagick misreads
- */
+/** Returns the label of the first kind that is rejected, or misread unless `readsMisread`. */
 export const refusedLabel = (job: ConversionJob, readsMisread = false): string | undefined =>
   kindsOf(job).find(
     ({ refused }) =>

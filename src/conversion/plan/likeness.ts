@@ -22,10 +22,7 @@ export const DECODED_PNG = `check${SUFFIX}.png`;
 export const MAX_WHOLE_PIXELS = 2_000_000;
 /** Pixels of all strips together, about. */
 const STRIP_PIXELS = 1_500_000;
-/**
- * Height of a strip in pixels: that of an area whose mean likeness counts, and a multiple of the
- * blocks of the formats.
- */
+/** Height of a strip in pixels: an area whose mean counts, and a multiple of formats' blocks. */
 const STRIP_ROWS = 64;
 
 /** What {@link searchOf} depends on. */
@@ -59,9 +56,7 @@ export const countEncodings = ({ measured }: ConversionJob): number =>
 
 /**
  * Returns how many results are compared. Those of a large image are only strips, and the whole is
- * encoded after them.
- *
- * @param isLimited whether bytes limit the result, which can require lower qualities
+ * encoded after them. A limit of bytes can require lower qualities.
  */
 export function countTrials(job: ConversionJob, isLimited: boolean): number {
   if (job.measured.rival) return MAX_ENCODINGS.rival - (stripsOf(job) ? 1 : 0);
@@ -101,10 +96,7 @@ export function stripsOf({ fittings: [fitting] }: ConversionJob): number[] | und
 export const ofStrips = (argument: string): string =>
   argument.replace(SUFFIX, `-${SUFFIX}`).replace(OUTPUT, `strips${SUFFIX}`);
 
-/**
- * Encodes, reads the result back, and writes what is compared. The first argument of ImageMagick's
- * stage that does it follows an image.
- */
+/** Returns a stage that encodes the image, reads it back, and writes what is compared. */
 export function encodeAndDecode(encoding: readonly string[], coder: string): string[] {
   const [file = ''] = encoding.slice(-1);
   const written = file.slice(file.indexOf(':') + 1);

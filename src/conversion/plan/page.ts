@@ -33,11 +33,8 @@ export interface PageLayout {
 const POINT_PER_PIXEL: Scale = { x: POINTS_PER_INCH, y: POINTS_PER_INCH };
 
 /**
- * Lays out a page. By default, it has the size of the picture and the margins, and is scaled if a
- * side would be too long. On paper, the picture is as large as the margins permit, in the centre.
- *
- * @param picture size in pixels
- * @param resolution pixels per inch
+ * Lays out a page for a picture in pixels. By default, it has the size of the picture and margins,
+ * and is scaled if a side is too long. On paper, the picture is centred, as large as they permit.
  */
 export function layOutPage(
   picture: Size,

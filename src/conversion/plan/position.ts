@@ -62,11 +62,9 @@ export interface Gravity extends Offset {
 }
 
 /**
- * Returns the nearest edges for a position, and the distance from them, so that the result has its
- * size if that of the image is another by one pixel. A corner, an edge or the centre does not
- * depend on the size.
- *
- * @param offset corner of the result in the image, or of the image in the result
+ * Returns the nearest edges for a position, and the distance of `offset` from them: the result has
+ * its size even if that of the image is another by one pixel. A corner, an edge or the centre does
+ * not depend on the size.
  */
 export function edgeOffset({ resized, result }: Fitting, { x, y }: FocalPoint, offset: Offset): Gravity {
   const [across, down] = [

@@ -1,7 +1,4 @@
-/**
- * @module Commands of librsvg and pdftocairo, which render an SVG or pages of a PDF at the size of
- * the result. Pure.
- */
+/** @module Commands of librsvg and pdftocairo, which render at the size of the result. Pure. */
 
 import { type ImageInfo, invertOrientation, type Size, turnArea, turnSize } from '../../images/image-info.ts';
 import { hasSpace, layOutPage, MAX_PAGE_POINTS, type PageLayout } from './page.ts';
@@ -37,10 +34,7 @@ export function renderOwnSize(image: ImageInfo): Step {
   return { tool: 'rsvg', ...render(image, ['-f', 'png'], RASTERIZED_FILE) };
 }
 
-/**
- * Returns whether the arguments depend on the intrinsic size of the SVG: for a page that cuts it,
- * adds space or has a share of it.
- */
+/** Returns whether the SVG's own size matters: a page cuts it, adds space, or is a share of it. */
 export function needsOwnSize(options: ConvertOptions): boolean {
   const { crop, trim, scale, fit, format } = options;
   const isCut =
@@ -51,11 +45,8 @@ export function needsOwnSize(options: ConvertOptions): boolean {
 }
 
 /**
- * Plans to render an SVG again that came out larger than requested. librsvg rounds up, which
- * matters if the header does not state the size reliably.
- *
- * @param drawn size of the rendered PNG
- * @returns undefined if the PNG is not too large
+ * Plans to render an SVG again whose PNG is larger than requested: librsvg rounds up, which matters
+ * if the header does not state the size reliably.
  */
 export function renderSmaller(
   job: ConversionJob,

@@ -1,12 +1,10 @@
 /**
  * @module Resizes an image, and crops or pads it to the size of the box. Pure.
  *
- * If the image becomes much smaller, libjpeg or dwebp averages pixels while it decodes
- * (shrink-on-load), or ImageMagick afterwards, and one filter does the rest. bench/README.md has
- * the measurements.
- *
- * For `cover` and `contain`, if the size is not reliably known, ImageMagick calculates the offset
- * by gravity, which differs by at most one pixel.
+ * If it becomes much smaller, libjpeg or dwebp averages pixels while it decodes (shrink-on-load),
+ * or ImageMagick afterwards, and one filter does the rest: see bench/README.md. If the size is
+ * uncertain, ImageMagick places by gravity for `cover` and `contain`, which differs by at most one
+ * pixel.
  */
 
 import { isSameSize, type Size, turnSize } from '../../images/image-info.ts';
@@ -137,10 +135,7 @@ const AVERAGING = {
   inks: { oversampling: 1.6, minBlock: 2 },
 } as const;
 
-/**
- * Averages blocks of pixels if the image becomes much smaller, which takes a fraction of the time
- * of the filter, and leaves fewer inks to convert.
- */
+/** Averages blocks if the image becomes much smaller: faster, and leaves fewer inks to convert. */
 export function average(job: ConversionJob): string[] {
   if (!job.trustedFitting || job.scaledDecoding || !isResized(job)) return [];
   const { resized } = job.trustedFitting;
@@ -168,10 +163,7 @@ export function orientFirst(job: ConversionJob): string[] {
   return orientsLast(job) ? [] : orient(job);
 }
 
-/**
- * Returns whether the image is rotated after the resize. Rotating 2.7 megapixels takes 7 ms with
- * ImageMagick 6, and 13 ms with 7.
- */
+/** Returns whether to rotate after the resize. 2.7 megapixels take 7 ms (version 6) or 13 (7). */
 function orientsLast(job: ConversionJob): boolean {
   const { image, options, trustedFitting: fitting } = job;
   if (job.scaledDecoding) return true;
@@ -190,10 +182,7 @@ function isResized(job: ConversionJob): boolean {
   return !isRenderedToFit(job) && setsSize(job.options) && !isUnchanged(job);
 }
 
-/**
- * Returns whether the image is known to have its final size. The filter would take 30 ms per
- * megapixel to change nothing.
- */
+/** Returns whether the size is known to be final. The filter would take 30 ms per megapixel. */
 function isUnchanged(job: ConversionJob): boolean {
   return job.trustedFitting !== undefined && isSameSize(job.trustedFitting.resized, shownSize(job));
 }

@@ -16,22 +16,13 @@ const DECODER_SCALES = [
   { eighths: 4, divisor: 2 },
 ];
 
-/**
- * Minimum size of the decoded image, relative to the result. libjpeg averages within blocks, which
- * is visible at sharp edges if fewer pixels are left.
- */
+/** Minimum decoded size relative to the result: averages within blocks show at sharp edges. */
 const MIN_OVERSAMPLING = { smooth: 1.2, detailed: 3 };
 
-/**
- * Maximum shift of the right and bottom edges in pixels of the result, because partly covered
- * decoded pixels are not used.
- */
+/** Maximum shift of edges, in pixels of the result: partly covered pixels are not used. */
 const MAX_SHIFT = 0.3;
 
-/**
- * How often the last column or row can be repeated. With four times, every side can be shifted by
- * less than {@link MAX_SHIFT}.
- */
+/** How often the last column or row can be repeated: 4 shift no side by {@link MAX_SHIFT}. */
 const REPEATED = [1, 2, 3, 4];
 
 /** Columns and rows of a block of libjpeg. */
@@ -64,12 +55,7 @@ export interface ScaledDecoding {
   readonly rows: ScaledSide;
 }
 
-/**
- * Returns a size at which the tools decode the image faster, without a visible difference.
- *
- * @param target size of the result, before it is rotated, cropped or padded
- * @returns undefined for full size
- */
+/** Returns a size to decode faster without a visible difference. `target` is not rotated yet. */
 export function scaleDecoding(
   image: ImageInfo,
   target: Size,
@@ -105,10 +91,7 @@ function scaleJpeg(image: ImageInfo, target: Size): ScaledDecoding | undefined {
 /** Returns whether repeated pixels replace all that are not used, so that nothing is copied. */
 export const keepsSize = ({ decoded, from, repeated }: ScaledSide): boolean => from + repeated === decoded;
 
-/**
- * Returns the ways to decode a side, best first; none with too few pixels, or if its edge moves too
- * far.
- */
+/** Returns the ways to decode a side, best first; none with too few pixels or too far a shift. */
 function scaleSide(
   side: JpegSide,
   eighths: number,
@@ -147,10 +130,7 @@ function pixelsWithin({ length, unit, even }: JpegSide, eighths: number): number
   return isInterpolated && whole < exact ? whole - 1 : whole;
 }
 
-/**
- * Sizes at which dwebp decodes, relative to the result, best first: worst PSNR of text 40 and 38
- * dB, of photos 47 and 46 dB.
- */
+/** Factors for dwebp, best first. Worst PSNR of text: 40 and 38 dB; of photos: 47 and 46 dB. */
 const WEBP_OVERSAMPLING = [3, 2];
 /** Most pixels that dwebp writes, as a share. Reading more again takes the time that is saved. */
 const MAX_WEBP_SHARE = 0.4;
@@ -175,10 +155,7 @@ function scaleWebp({ width = 0, height = 0 }: ImageInfo, target: Size): ScaledDe
   return { requested: `${found.columns.decoded}x${found.rows.decoded}`, ...found };
 }
 
-/**
- * Returns whether the pixels of a WebP are all that its conversion needs: dwebp writes neither
- * alpha nor metadata to a PPM.
- */
+/** Returns whether pixels are all that is needed: dwebp writes neither alpha nor metadata. */
 function hasOnlyPixels({ opaque, profile, metadata }: ImageInfo, kept: KeptMetadata): boolean {
   const isUntagged = profile === 'none' && (kept === 'copyright' || metadata?.length === 0);
   return (

@@ -56,12 +56,7 @@ const FLIPS: Readonly<Record<OptionValue<'flip'>, Orientation>> = { horizontal: 
 export const turnOf = ({ rotate = 0, flip }: ConvertOptions): Orientation =>
   combineOrientations(ROTATIONS[rotate], flip ? FLIPS[flip] : 1);
 
-/**
- * Returns the factors by which all results are resized.
- *
- * @returns undefined if they differ, or are not known, or if a result is rotated, or shows a part
- *   of the image or borders
- */
+/** Returns the common factors of all results; none if one is rotated, partial or has borders. */
 export function commonScale(image: ImageInfo, requested: readonly ConvertOptions[]): Scale | undefined {
   const { width = 0, height = 0, orientation = 1 } = image;
   const scales = requested.map((options) => {
@@ -125,11 +120,8 @@ export function turnedSize({ width, height, orientation }: Stored, turn: Orienta
 type Shown = Pick<ConversionJob, 'image' | 'options' | 'measured'>;
 
 /**
- * Returns the area of an image that is shown: what `crop` and `trim` keep, or all of it. That of a
- * raster image has whole pixels, at least one.
- *
- * @param size size of the upright image after `rotate`
- * @param at index of the page
+ * Returns the area that `crop` and `trim` keep of a page, or all of it. That of a raster image has
+ * whole pixels, at least one. `size` is that of the upright image after `rotate`.
  */
 export function shownArea(size: Size, { image, options: { crop }, measured }: Shown, at = 0): Area {
   const trimmed = measured.areas?.[at];
@@ -204,10 +196,7 @@ export function drawingBox(options: ConvertOptions): ConvertOptions {
 /** Options of a drawing, without those that every request has. */
 export type DrawingOptions = Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>;
 
-/**
- * Returns whether an SVG stays vector. Borders of `contain`, or the space around a picture on its
- * page, would show what is cut off.
- */
+/** Returns whether an SVG stays vector: borders and space would show what should be cut off. */
 export const staysVector = (options: DrawingOptions): boolean =>
   options.format === 'pdf' &&
   !(cutsFirst(options) && (options.fit === 'contain' || hasSpace(options))) &&
@@ -215,10 +204,8 @@ export const staysVector = (options: DrawingOptions): boolean =>
   honours('vectors', options);
 
 /**
- * Returns the size in pixels of the largest image in memory before it is resized: the stored image,
- * or the rendered SVG.
- *
- * @returns 0 by 0 if the size is not known, or if an SVG is not rasterized
+ * Returns the size of the largest image before the resize: the stored one, or the rendered SVG; 0
+ * by 0 if it is not known, or if an SVG is not rasterized.
  */
 export function peakRasterSize({ image, options, measured }: Shown): Size {
   const { type, width = 0, height = 0 } = image;
@@ -231,12 +218,9 @@ export function peakRasterSize({ image, options, measured }: Shown): Size {
 }
 
 /**
- * Returns the sides to pass to librsvg, which fits an image inside a box and rounds up. Given both
- * sides of the box, it can render one pixel too many. So it gets the side that limits the scale,
- * and the other one only if it is a whole number.
- *
- * @param size size of the image
- * @param box sides that are not given are infinite
+ * Returns the sides for librsvg, which fits an image inside a box and rounds up: with both, it can
+ * render one pixel too many. So it gets the side that limits the scale, and the other one only if
+ * it is a whole number. Sides of the box that are not given are infinite.
  */
 export function drawnSides(size: Size, box: Size): Pick<ConvertOptions, 'width' | 'height'> {
   if (box.width / size.width <= box.height / size.height)

@@ -131,21 +131,13 @@ const OUTPUTS_BY_TOOL: Readonly<Record<ToolName, Outputs>> = {
 /** Number in the name of the file of a frame. */
 const FRAME_NUMBER = '%05d';
 
-/**
- * Returns the names of the files that ImageMagick writes for this name, one for each frame if it
- * has a place for a number.
- */
+/** Returns the files that ImageMagick writes for a name: one per frame if it has a number. */
 function frameFiles(name: string, { image }: WritingJob): string[] {
   if (!name.includes(FRAME_NUMBER)) return [name];
   const frames = image.animation?.delaysMs ?? [];
   return frames.map((_, at) => name.replace(FRAME_NUMBER, String(at).padStart(5, '0')));
 }
 
-/**
- * Returns the names of the only files that a command writes, or undefined if they are not known
- * before it runs.
- *
- * @param step a command without placeholders
- */
+/** Returns the only files that a completed command writes; undefined if that depends on the run. */
 export const outputsOf = ({ tool, args, stdout }: Step, job: WritingJob): readonly string[] | undefined =>
   stdout ? [stdout] : OUTPUTS_BY_TOOL[tool](args, job);

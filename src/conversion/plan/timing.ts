@@ -1,7 +1,4 @@
-/**
- * @module Fits the delays of an animation into those of a GIF, which are hundredths of a second.
- * Pure.
- */
+/** @module Fits the delays of an animation into those of a GIF: hundredths of a second. Pure. */
 import type { ConversionJob } from './types.ts';
 
 /** Maximum delay of a GIF frame, in hundredths of a second: 16 bits. */

@@ -12,19 +12,13 @@ import type { Step } from './step.ts';
 /** Options of a result, parsed. The table of options describes them. */
 export type ConvertOptions = OptionValues & {
   readonly format: OutputType;
-  /**
-   * Quality values by format, for `output_format=auto` and `smallest`. The best of these formats
-   * replaces `format` before planning.
-   */
+  /** Quality by format, for `auto` and `smallest`. The best replaces `format` before planning. */
   readonly accepted?: Readonly<Partial<Record<OutputType, number>>> | undefined;
   /** Whether the smallest result of the accepted formats is wanted. */
   readonly smallest?: boolean;
   /** Formats of which the smallest result is kept. The first replaces `format` before planning. */
   readonly candidates?: readonly OutputType[] | undefined;
-  /**
-   * Whether the result is a part of a combined file. Then a PDF can become a PDF of its drawn
-   * pages. Default: no.
-   */
+  /** Whether it is a part of a combined file. Then the pages of a PDF are drawn. Default: no. */
   readonly isPart?: boolean;
   /** Set if the source has a watermark. */
   readonly watermark?: Watermark | undefined;
@@ -101,10 +95,7 @@ export interface ToolContext {
 
 /** Features of a major version of ImageMagick that plans depend on. */
 interface MagickFeatures {
-  /**
-   * Tool that decodes AVIF and HEIC. ImageMagick 6 loses transparency, profile and correct colours
-   * (`fixtures/README.md`).
-   */
+  /** Decoder of AVIF and HEIC. Version 6 loses alpha, profile and colours (fixtures/README.md). */
   readonly heif: Extract<ToolName, 'magick' | 'heif'>;
   /**
    * Whether ImageMagick can write animated WebP if img2webp is missing. Version 7 stores whole
@@ -131,10 +122,7 @@ interface MagickFeatures {
    * 8.3 megapixels takes 149 ms, and the filter 84; in version 6, both take 49 ms.
    */
   readonly averaging: readonly string[];
-  /**
-   * Operator with which `-channel RGBK` replaces only colours. With Src, version 6 copies alpha.
-   * With Atop, 7 darkens partial alpha.
-   */
+  /** Operator with which `-channel RGBK` keeps alpha: Src copies it in 6, Atop darkens it in 7. */
   readonly colourOperator: 'Atop' | 'Src';
   /** How pixels are dithered. With FloydSteinberg, version 7 writes three times the colours. */
   readonly dithering: 'FloydSteinberg' | 'Riemersma';
@@ -239,10 +227,7 @@ export interface ConversionJob {
   readonly decoder: ToolName | undefined;
   /** Programs of the plan, in the order in which they run after the decoder. */
   readonly programs: readonly ToolName[];
-  /**
-   * PNG files, one per frame, that another tool has rendered or decoded. Undefined if ImageMagick
-   * reads the input itself.
-   */
+  /** PNGs, one per frame, of another tool. Undefined if ImageMagick reads the input itself. */
   readonly rasterized: readonly string[] | undefined;
   /** Whether all frames are converted: by default for an animation, and on request as pages. */
   readonly keepsAllFrames: boolean;
@@ -252,10 +237,7 @@ export interface ConversionJob {
   readonly colourPages: ReadonlyMap<string, Page>;
   /** What `rotate` and `flip` do to the upright image. */
   readonly turn: Orientation;
-  /**
-   * What is done to the decoded pixels of a single image, or of each frame: the orientation that
-   * they still need, and `turn`.
-   */
+  /** What the decoded pixels of an image or each frame still need: their orientation and `turn`. */
   readonly orientation: Orientation;
   /** Number of frames or pages that are converted. */
   readonly frameCount: number;
@@ -267,10 +249,7 @@ export interface ConversionJob {
   readonly turnedSizes: readonly Size[];
   /** Whether a PDF contains a JPEG as it is. */
   readonly isEmbedded: boolean;
-  /**
-   * How the quality of the result is found: by the likeness of results to the image and by their
-   * bytes, only by their bytes, or not at all.
-   */
+  /** How the quality is found: by likeness and bytes, only by bytes, or not at all. */
   readonly search: 'likeness' | 'bytes' | undefined;
   /** Sizes of each frame or page whose size the header states. */
   readonly fittings: readonly Fitting[];

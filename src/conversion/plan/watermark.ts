@@ -1,7 +1,4 @@
-/**
- * @module The place and the size of a watermark, and the commands that put it on each frame or
- * page.
- */
+/** @module The place and size of a watermark, and commands that put it on each frame or page. */
 import type { Size } from '../../images/image-info.ts';
 import { OPTIONS } from '../../tables/options.ts';
 import { formatGeometry, formatOffset, type Offset, pointOf } from './position.ts';
@@ -16,10 +13,7 @@ const marginOf = ({ width, height }: Size): number => Math.round(Math.min(width,
 /** Returns the name of a watermark at one of the sizes of {@link watermarkBoxes}. */
 export const watermarkFile = (at: number): string => `watermark${SUFFIX}-${at}.png`;
 
-/**
- * Returns the sizes of the pictures on which the watermark is put: of each frame or page, before
- * the borders of `contain`.
- */
+/** Returns the sizes of the pictures to mark, before the borders of `contain`. */
 function pictureSizes({ fittings, frameCount }: ConversionJob): Size[] {
   const sizes = fittings.map(pictureSize);
   return Array.from({ length: frameCount }, (_, at) => sizes[at] ?? sizes[0]).filter(
@@ -42,10 +36,7 @@ export interface WatermarkBox {
   readonly enlarge: boolean;
 }
 
-/**
- * Returns the boxes into which the watermark is fitted: one for each size of a picture, with a
- * share of its width, and its height.
- */
+/** Returns a box for each size of picture: a share of its width, and its height. */
 export function watermarkBoxes(job: ConversionJob): WatermarkBox[] {
   const { watermark, watermarkScale = OPTIONS.watermarkScale.default } = job.options;
   return [...distinctPictures(job).values()].map((picture) => {
@@ -68,10 +59,7 @@ function inPixels({ width }: Size, place: WatermarkPlace): Place & { readonly ma
   return { x: margin, y: margin, gap: margin, maxWidth: textWidth };
 }
 
-/**
- * Returns the top left corner of a watermark in a picture. One that is larger than the picture
- * without its margins reaches into these.
- */
+/** Returns the corner of a watermark in a picture. One too large reaches into the margins. */
 function placeIn(picture: Size, size: Size, options: ConvertOptions): Place {
   if (options.watermark?.place) return inPixels(picture, options.watermark.place);
   const { x, y } = pointOf(options.watermarkPosition ?? OPTIONS.watermarkPosition.default);

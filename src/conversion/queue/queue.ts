@@ -1,7 +1,4 @@
-/**
- * @module Queue of conversions. It limits how many are prepared and how many run at once, and
- * shares slots and places fairly between clients.
- */
+/** @module Queue of conversions: limits preparations and running ones, fairly between clients. */
 import { ClientDisconnectedError, serviceError } from '../../tables/errors.ts';
 import { createUsages, leastServed, type Moment, NEGLIGIBLE_MS, type Usages } from './usage.ts';
 
@@ -167,10 +164,7 @@ export class ConversionQueue {
     return this.#enter(owner, this.#running);
   }
 
-  /**
-   * Runs a job that consists of a preparation, when a slot for that is free. Throws as
-   * {@link enter} and {@link Place.prepare}.
-   */
+  /** Runs a job that is only a preparation. Throws as {@link enter} and {@link Place.prepare}. */
   async prepare<T>(work: () => Promise<T>, owner: JobOwner): Promise<T> {
     using place = this.#enter(owner, this.#preparing[owner.kind ?? 'main']);
     return await place.prepare(work);
@@ -207,10 +201,7 @@ export class ConversionQueue {
     );
   }
 
-  /**
-   * Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many.
-   * Returns whether it did.
-   */
+  /** Drops the newest job of the client with most; returns false if `newcomer` has as many. */
   #freePlace(newcomer: QueueClient): boolean {
     const longest = [...this.#clients.values()].reduce((most, client) =>
       client.jobs.length > most.jobs.length ? client : most,

@@ -1,7 +1,4 @@
-/**
- * @module How much clients and groups of jobs use the slots of a queue, and which of them is served
- * next.
- */
+/** @module How much clients and groups use the slots of a queue, and which is served next. */
 
 /** A point in time. Points with equal `ms` differ in `order`, which increases with each point. */
 export interface Moment {

@@ -223,12 +223,7 @@ function checkFor(type: OptionType): z.ZodType {
   }
 }
 
-/**
- * Creates the checks of the options, by field name. Every value is text, from a form or a command
- * line.
- *
- * @param outputs the enabled output formats, which the descriptions name
- */
+/** Creates the checks of the options, by field name, from text. Descriptions name the `outputs`. */
 export function optionFields(outputs: readonly OutputType[]): Record<string, z.ZodType> {
   const check = (name: OptionName): z.ZodType => {
     const { type, default: fallback, hasOtherField, description, examples } = optionRow(name);
@@ -262,10 +257,7 @@ const STILLS: readonly OutputType[] = ['avif', 'webp', 'jpg', 'png', 'gif'];
 const TRANSPARENT: readonly OutputType[] = ['avif', 'webp', 'png', 'gif'];
 const ANIMATED: readonly OutputType[] = ['webp', 'gif'];
 
-/**
- * Formats that a wildcard does not permit: older browsers that cannot show AVIF send a wildcard
- * beside `image/webp`.
- */
+/** Formats that no wildcard permits: browsers without AVIF send one beside `image/webp`. */
 const NAMED_ONLY: readonly OutputType[] = ['avif', 'webp'];
 
 const MEDIA_RANGE = /^[\w!#$&^.+*-]+\/[\w!#$&^.+*-]+$/;
@@ -282,7 +274,6 @@ function parseRange(text: string): { readonly name: string; readonly quality: nu
  * Returns the enabled formats that `Accept` permits. A header that is missing or malformed is the
  * same as a wildcard, which does not permit {@link NAMED_ONLY}.
  *
- * @param outputs the enabled output formats
  * @throws {ServiceError} NOT_ACCEPTABLE if there is none
  */
 export function acceptedFormats(

@@ -26,11 +26,7 @@ export const toFrame = (options: ConvertOptions, size: Size): ConvertOptions => 
   fit: options.fit === 'inside' ? 'contain' : options.fit,
 });
 
-/**
- * Returns the options of a part whose conversion is described without the other parts.
- *
- * @param outputs the enabled output formats, for the message
- */
+/** Returns the options of a part that is described alone, or a conflict, which names `outputs`. */
 export function describePart(
   options: ConvertOptions,
   outputs: readonly OutputType[],
@@ -44,12 +40,7 @@ export function describePart(
   return { options: toFrame(toPart(options), { width, height }) };
 }
 
-/**
- * Finds an option that contradicts `combine`.
- *
- * @param areMany whether pages of one file become several images
- * @param outputs the enabled output formats, for the message
- */
+/** Finds what contradicts `combine`. `areMany`: pages of one file become several images. */
 export function findCombinedConflict(
   { format, accepted, smallest, maxBytes, metadata, frames, pages, width, height }: ConvertOptions,
   areMany: boolean,
@@ -78,12 +69,7 @@ export type Conflict = readonly [
   expected: string,
 ];
 
-/**
- * Finds options that contradict each other.
- *
- * @param outputs the enabled output formats, for the message
- * @returns undefined if the options are compatible
- */
+/** Finds options that contradict each other. The message names the enabled outputs. */
 export function findConflict(options: ConvertOptions, outputs: readonly OutputType[]): Conflict | undefined {
   const { fit = 'inside', width, height, scale, maxBytes, lossless, format } = options;
   if (scale && (width || height)) return ['scale', String(scale), 'neither width nor height beside it'];

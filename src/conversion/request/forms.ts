@@ -1,7 +1,4 @@
-/**
- * @module Parses the forms of the API: the options of a result, presets, several named results, and
- * the choices of a batch.
- */
+/** @module Parses the forms of the API: options, presets, several named results, and batches. */
 import { z } from 'zod';
 import { sanitizeForDisplay } from '../../base/text.ts';
 import type { Config } from '../../tables/config.ts';
@@ -157,12 +154,7 @@ const IDENTIFY_FORM = z.object({
 /** The checks of the text fields of each form. */
 export type FormSchemas = ReturnType<typeof formSchemas>;
 
-/**
- * Returns the checks of the text fields of each form. The API reference is generated from them.
- *
- * @param outputs the enabled output formats
- * @param presets the field `preset` has their names. Absent if there are none.
- */
+/** Returns the checks of the fields of each form, from which the API reference is generated. */
 export const formSchemas = (outputs: readonly OutputType[], presets: Presets = NO_PRESETS) => {
   const names = [...presets.keys()];
   const preset = {
@@ -223,11 +215,7 @@ export function createOptionsParser(
   return (fields, accept) => toOptions(parseFields(result, fields), fields, outputs, accept);
 }
 
-/**
- * Creates the functions that parse the options of all endpoints.
- *
- * @param outputs the enabled output formats
- */
+/** Creates the functions that parse the options of all endpoints, with the enabled outputs. */
 export function createParsers(
   outputs: readonly OutputType[],
   { MAX_VARIANTS: maxVariants }: Pick<Config, 'MAX_VARIANTS'>,
@@ -337,11 +325,8 @@ function parseFields<S extends z.ZodObject>(schema: S, fields: readonly TextFiel
 }
 
 /**
- * Returns the options of a result.
+ * Returns the options of a result from checked fields. Messages quote the fields as sent.
  *
- * @param checked the fields, parsed
- * @param fields the fields as sent, for messages
- * @param accept the header with the formats that the client accepts
  * @throws {ServiceError} CONFLICTING_FORMATS, NOT_ACCEPTABLE, or FIELD_INVALID if options
  *   contradict each other
  */

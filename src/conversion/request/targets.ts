@@ -1,6 +1,4 @@
-/**
- * @module The results to make of a file, and what becomes of each: one that fails can be skipped.
- */
+/** @module The results of a file, and what becomes of each: one that fails can be skipped. */
 
 import { mapInTurns } from '../../images/containers/event-loop.ts';
 import { errorOfFile, isFileError, type ServiceError } from '../../tables/errors.ts';

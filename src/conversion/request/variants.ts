@@ -1,7 +1,4 @@
-/**
- * @module Checks the variants of a request, the presets of the operator, and the cases of a
- * regression check: named options.
- */
+/** @module Checks named options: variants, presets, and the cases of a regression check. */
 import { z } from 'zod';
 import { sanitizeForDisplay } from '../../base/text.ts';
 import { ServiceError, serviceError } from '../../tables/errors.ts';
@@ -45,11 +42,7 @@ const REPLACED_FIELDS: ReadonlyMap<string, readonly string[]> = new Map([
   ['height', ['scale']],
 ]);
 
-/**
- * Returns fields of a request, without those that others replace, also by another name.
- *
- * @param others fields that take precedence
- */
+/** Returns fields with others, without those that the others replace, also by another name. */
 export function withOverrides(fields: readonly TextField[], others: readonly TextField[]): TextField[] {
   const replaced = new Set(
     others.flatMap(([name, value]) => (value === '' ? [] : [name, ...(REPLACED_FIELDS.get(name) ?? [])])),
@@ -64,10 +57,8 @@ interface VariantRules {
 }
 
 /**
- * Parses the values of the field `variants`: JSON arrays of entries, or single entries.
+ * Parses the values of `variants`: JSON arrays of entries, or entries. `base` applies to all.
  *
- * @param base the other fields of the request, which apply to all variants that do not have their
- *   own
  * @throws {ServiceError} with status 400, naming the variant; with status 406 if `Accept` permits
  *   no format
  */
@@ -109,10 +100,7 @@ export function parseVariants(
   });
 }
 
-/**
- * Maximum number of results of a file of which pages become images. Two digits or letters
- * distinguish their working files.
- */
+/** Maximum images of a file's pages. Two digits or letters distinguish their working files. */
 export const MAX_PAGE_IMAGES = 1000;
 
 /**

@@ -1,7 +1,4 @@
-/**
- * @module Encodes a result: at several qualities if one has to be found, and checks and describes
- * it.
- */
+/** @module Encodes a result, at several qualities if needed, and checks and describes it. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Output } from '../../process/command.ts';
@@ -49,13 +46,9 @@ import {
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
 
 /**
- * Encodes the pages of a PDF that probably have few colours once more, without loss. Only the
- * decoded pixels show how many there are, and most pictures are photos: to count them first would
- * decode every one twice.
- *
- * @param printed what the commands of the job printed
- * @returns the job with the commands that it ran, and what they printed; undefined if no page has
- *   few colours
+ * Encodes the pages of a PDF that probably have few colours once more, without loss. Only decoded
+ * pixels show how many there are, and most pictures are photos: to count them first would decode
+ * every one twice. Returns the job with what it printed; undefined if no page has few colours.
  */
 async function encodeFewColours(job: ConversionJob, printed: string, running: RunningConversion) {
   const sampledColours = parseSampled(job, printed);
@@ -65,11 +58,7 @@ async function encodeFewColours(job: ConversionJob, printed: string, running: Ru
   return { job: exact, stdout };
 }
 
-/**
- * Converts an image, at several qualities if one has to be found, and describes the result.
- *
- * @param shared output of the command that has written this and other results
- */
+/** Converts to a result, and describes it. `shared`: output of the command for several results. */
 export async function encode(job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Encoded> {
   const { image, options, plan } = job;
   const { source } = running;
@@ -144,20 +133,12 @@ export interface Encoded extends Converted {
 const hasAutoQuality = (options: ConvertOptions): boolean =>
   options.quality === 'auto' && OUTPUTS[options.format].quality && !isLossless(options);
 
-/**
- * The lowest quality at which a result looks the same, results that were encoded to find it, and
- * how many more may be.
- */
+/** The lowest quality that looks the same, the results so far, and how many more may follow. */
 interface SameQuality extends FoundQuality, Required<Attempts> {
   readonly hasFewColours: boolean;
 }
 
-/**
- * Finds the lowest quality at which a result looks the same.
- *
- * @param first the commands for the first quality, and those before
- * @param limit maximum bytes of the result
- */
+/** Finds the lowest quality that looks the same. `first`: commands up to the first quality. */
 async function findQuality(
   job: PlannedJob,
   running: RunningConversion,
@@ -195,10 +176,7 @@ function limitBytes(job: ConversionJob, running: RunningConversion): number {
   return isLimited ? Math.min(maxBytes, running.sourceBytes) : maxBytes;
 }
 
-/**
- * Returns whether a result has the format and the size of the file that was sent: a repair can turn
- * an icon into a PNG.
- */
+/** Returns whether format and size are those of the sent file: a repair can make an icon a PNG. */
 const isLikeFile = (job: ConversionJob, { source: { type } }: RunningConversion): boolean =>
   isLikeSource({ ...job, image: { ...job.image, type } });
 

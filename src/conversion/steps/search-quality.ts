@@ -7,10 +7,7 @@ import { rm } from 'node:fs/promises';
 import { MIN_QUALITY } from '../../tables/options.ts';
 import type { CheckedResult } from '../output/result.ts';
 
-/**
- * Difference from which a result is accepted without a further attempt, by the attempts before. 1
- * is the largest that looks the same.
- */
+/** Difference from which no further attempt is made, by the attempts before. 1 is the limit. */
 const ACCEPTED_DIFFERENCES = [0.75, 0.75, 0.6];
 /** Difference that an attempt aims at. */
 const TARGET_DIFFERENCE = 0.9;
@@ -55,11 +52,8 @@ export interface QualityRange {
 }
 
 /**
- * Searches the lowest quality at which a result looks the same.
- *
- * @param compare encodes the image at a quality, and returns how much the result differs: 1 is the
- *   most that looks the same
- * @returns a quality that has been tried
+ * Searches the lowest quality at which a result looks the same. `compare` encodes the image, and
+ * returns how much the result differs: 1 is the most that looks the same.
  */
 export async function searchLikeness(
   { from, lowest, highest, trials, maxBytes }: QualityRange,
@@ -125,19 +119,13 @@ const TARGET_SHARE = 0.985;
  */
 const SAFE_SHARE = 0.9;
 const SAFE_DISTANCE = 1.5;
-/**
- * Change of the logarithm of the bytes per step of quality, assumed until there are two results:
- * the median of photos as WebP and JPEG.
- */
+/** Slope of the logarithm of the bytes until there are two results: median of WebP and JPEG. */
 const DEFAULT_SLOPE = 0.025;
 
 /** Quality and size of a result. */
 type Encoded = Omit<Tried, 'difference'>;
 
-/**
- * @param left number of encodings that are left
- * @returns undefined if there is no better quality
- */
+/** Returns a better quality, if there is one. `left`: how many encodings are left. */
 function nextQuality(
   results: readonly Encoded[],
   maxBytes: number,
@@ -177,10 +165,8 @@ export interface Attempts {
 }
 
 /**
- * Encodes an image at several qualities. Keeps the best result that fits, or if none does, the
- * smallest. Removes the others.
- *
- * @param from the highest quality, which is tried first
+ * Encodes an image at several qualities, first `from`, the highest. Keeps the best result that
+ * fits, or if none does, the smallest. Removes the others.
  */
 export async function encodeWithin(
   maxBytes: number,
