@@ -25,10 +25,7 @@ export interface Command {
   readonly deflateLevel?: number | undefined;
   /** Time limit, in ms. */
   readonly timeoutMs: number;
-  /**
-   * Limit of the processor time, in s. Defaults to one that exceeds the time limit, and cannot
-   * exceed it. Needs the sandbox.
-   */
+  /** Limit of processor time in s, at most the default from the time limit. Needs the sandbox. */
   readonly cpuSeconds?: number;
   /** Limit of the address space, in bytes, at most that of the sandbox, which is the default. */
   readonly memoryBytes?: number | undefined;
@@ -112,10 +109,7 @@ export type KillReason = (typeof KILL_REASONS)[number];
 /** Signals that the kernel sends when a process exceeds a limit of setrlimit(2). */
 const LIMITS: Readonly<Record<string, KillReason>> = { SIGXCPU: 'cpu_time', SIGXFSZ: 'file_size' };
 
-/**
- * Returns why a tool was killed, or `undefined` when it exited or never started. `signal` is a
- * crash, or a kill from outside the service.
- */
+/** Returns why a tool was killed, if it was. `signal` is a crash, or a kill from outside. */
 export function killReason({ reason, signal }: CommandError): KillReason | undefined {
   if (reason === 'timeout' || reason === 'cancelled') return reason;
   if (reason === 'files') return 'file_size';

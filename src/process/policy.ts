@@ -1,7 +1,4 @@
-/**
- * @module Checks that the policy and the seccomp filters in `assets/` are complete, writes
- * ImageMagick policies that permit more, and checks that a policy is enforced.
- */
+/** @module Checks the policy and the seccomp filters, grants rights, and tests enforcement. */
 import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,9 +14,8 @@ const PROTECTIONS = [
 ];
 
 /**
- * Compares the files that confine the tools with their digests in `SHA256SUMS`.
+ * Compares the files in `assets/` that confine the tools with their digests in `SHA256SUMS`.
  *
- * @param assets the folder `assets/`
  * @throws {StartupError} if one is missing, empty or different
  */
 export async function assertProtections(assets: string): Promise<void> {
@@ -44,12 +40,8 @@ export interface Grant {
 const END = '</policymap>';
 
 /**
- * Copies the policy in `from` to `to`, and adds rights at its end, since the last matching rule
- * applies. ImageMagick reads both policies, so if the copy is missing, the original still denies
- * everything else.
- *
- * @param from the folder that contains `ImageMagick/policy.xml`
- * @param to the folder to create
+ * Copies the policy of a folder to a new one, and adds rights at its end, since the last matching
+ * rule applies. ImageMagick reads both: without the copy, the original still denies all else.
  */
 export async function writePolicy(from: string, to: string, coders: readonly Grant[]): Promise<void> {
   const policy = await readFile(join(from, 'ImageMagick/policy.xml'), 'utf8');
@@ -79,14 +71,10 @@ const expectedLimits = (limits: MagickLimits): RegExp[] => [
 ];
 
 /**
- * Checks whether ImageMagick enforces the policy that `run` passes in its environment.
- *
- * ImageMagick fails open: when it cannot find or read a policy, it silently applies only the policy
- * of the system. So this function runs the program three times: with an operation that only the
- * policy of the service forbids, with one that it permits, and with a listing of its limits.
- *
- * @param folder an empty folder, which receives the files of the check
- * @param toolLimits the limits that ImageMagick must report
+ * Checks whether ImageMagick enforces the policy of `run`, and has these limits. It fails open:
+ * without a readable policy, it silently applies only that of the system. So this function runs it
+ * three times, in an empty folder: with an operation that only the policy of the service forbids,
+ * with one that it permits, and with a listing of its limits.
  */
 export async function isPolicyEnforced(
   magick: Magick,

@@ -1,7 +1,4 @@
-/**
- * @module Lowers the priority of what works for one client below that of the event loop, which
- * serves all clients.
- */
+/** @module Lowers the priority of work for one client below the event loop, which serves all. */
 import { writeFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 

@@ -96,11 +96,7 @@ async function start(deps: RunnerDeps, command: Command): Promise<RunningJob> {
   return servers?.serves(file) ? servers.run(confined, file) : startOnce(confined, library);
 }
 
-/**
- * Calls `stop` when the time limit of a command expires or its signal aborts.
- *
- * @returns a function that removes the timer and the listener
- */
+/** Calls `stop` at the time limit or an abort. Returns a function that ends the wait for both. */
 function killOnTimeout({ timeoutMs, signal }: Command, stop: (reason: FailureReason) => void): () => void {
   const timer = setTimeout(stop, timeoutMs, 'timeout');
   const cancel = (): void => stop('cancelled');
@@ -121,9 +117,7 @@ const NAMES_PER_TURN = 64;
  * Checks the folder of a command repeatedly, and calls `onExceeded` if it has too many files or
  * bytes: an attacker who controls a tool could fill the disk, or make millions of files. A check
  * ends at the first file that is too much, and the time between two checks grows with the files, so
- * that they take about 3% of the time at most.
- *
- * @returns a function that ends the checks
+ * that they take about 3% of the time at most. Returns a function that ends the checks.
  */
 function enforceQuota({ cwd, maxBytes, maxNames }: Command, onExceeded: () => void): () => void {
   if (maxBytes === undefined || maxNames === undefined) return () => {};
@@ -222,10 +216,7 @@ const MIB = 1024 ** 2;
  */
 export const LARGE_PAGES = { GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1' };
 
-/**
- * Tunes how glibc allocates memory for images. Up to 64 MiB of freed memory stay in the process,
- * for its next allocations.
- */
+/** Tunes glibc for images: up to 64 MiB of freed memory stay for the next allocations. */
 const MEMORY = {
   ...LARGE_PAGES,
   MALLOC_MMAP_THRESHOLD_: String(32 * MIB),

@@ -77,10 +77,9 @@ export function startProgram(
 type AnyJob = Omit<Job, 'confinement'> & Partial<Job>;
 
 /**
- * Starts the program of a job.
+ * Starts the program of a job. The library, the compiled `fork-server.c`, confines it before its
+ * `main`, and gives it its arguments. Without the library, it runs unconfined.
  *
- * @param library path of the compiled `fork-server.c`, which confines the process before `main` of
- *   the program, and gives it its arguments. Without it, the program runs unconfined.
  * @throws {Error} for a job that cannot be encoded
  */
 function start({ confinement, ...job }: AnyJob, library?: string): StartedProgram {

@@ -1,7 +1,4 @@
-/**
- * @module Finds the tools that are installed, their versions, and the formats that ImageMagick
- * supports.
- */
+/** @module Finds installed tools, their versions, and the formats that ImageMagick supports. */
 
 import { hash } from 'node:crypto';
 import { constants } from 'node:fs';

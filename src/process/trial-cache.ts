@@ -63,11 +63,7 @@ const PACKAGES = [
   '/lib/apk/db/installed',
 ];
 
-/**
- * Opens the results of earlier trials.
- *
- * @param folder cache folder of the user, if there is one
- */
+/** Opens the results of earlier trials, in the cache folder of the user, if there is one. */
 export async function openTrialCache(
   folder: string | undefined,
   config: Config,

@@ -1,6 +1,4 @@
-/**
- * @module Messages to and from a fork server, which the head comment of `fork-server.c` describes.
- */
+/** @module Messages to and from a fork server, as `fork-server.c` describes them. */
 import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
 import type { Command, Exit } from '../command.ts';

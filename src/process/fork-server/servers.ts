@@ -1,7 +1,6 @@
 /**
- * @module The fork servers of all tools. A server is replaced after a number of jobs or some time,
- * because its children share one layout of the address space, and because it does not see updates
- * of the tool.
+ * @module The fork servers of all tools. A server is replaced after some jobs or time, because its
+ *   children share one layout of memory, and because it does not see updates of the tool.
  */
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -191,11 +190,7 @@ export class ForkServers {
     this.options = { ...DEFAULTS, ...options };
   }
 
-  /**
-   * Starts the servers. Those that refuse are reported, and their tools are not served.
-   *
-   * @param onDemand tools whose servers start with their first job
-   */
+  /** Starts the servers, or on demand with their first job. Reports those that refuse. */
   async start(onDemand: readonly string[] = []): Promise<void> {
     const begin = async (tool: ServedTool): Promise<void> => {
       const toolServer = new ToolServer(tool, this);
@@ -269,10 +264,7 @@ export class ForkServers {
   }
 }
 
-/**
- * Exit statuses of success and ordinary failures (pdfinfo: 99, dwebp: 255). ImageMagick's handlers
- * exit with the number of a fatal signal.
- */
+/** Ordinary exits (pdfinfo: 99, dwebp: 255). ImageMagick exits with the number of a signal. */
 const ORDINARY: readonly (number | undefined)[] = [0, 1, 99, 255];
 
 /** Returns whether a job may have been a failed attack, which learned the layout of the memory. */

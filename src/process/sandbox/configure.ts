@@ -1,7 +1,4 @@
-/**
- * @module Derives the resource limits of the tools from the settings, starts their fork servers and
- * configures their sandbox.
- */
+/** @module Derives the tools' limits from the settings, and starts and confines them. */
 import { existsSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../../folders.ts';
@@ -60,10 +57,7 @@ export interface SandboxConfig {
   readonly log: Logger;
   /** Maximum number of jobs of all tools at once. */
   readonly concurrency: number;
-  /**
-   * Paths of the tools that can be fork servers, if an earlier run has tried all tools under the
-   * strongest layers.
-   */
+  /** Paths of tools that can be fork servers, if an earlier run has tried all under full layers. */
   readonly served?: readonly string[] | undefined;
   /** Called when a fork server has been replaced. */
   readonly onRenewal: (reason: RenewalReason) => void;

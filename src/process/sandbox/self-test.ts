@@ -146,13 +146,7 @@ export function listTrials(toolchain: Toolchain): (TestedTool & { readonly name:
   });
 }
 
-/**
- * Runs a trial in a temporary folder.
- *
- * @param file absolute path of the tool
- * @param home the folder in which the temporary folder is created
- * @returns whether the tool wrote the expected file
- */
+/** Runs a trial in a temporary folder in `home`. Returns whether the tool wrote its file. */
 export async function runTrial(
   file: string,
   { files, args, stdin = '', stdout, result, makesFiles = false }: Trial,
