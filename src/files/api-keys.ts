@@ -1,7 +1,4 @@
-/**
- * @module API keys: new ones, and the file that names those that are valid. It has their digests
- * only.
- */
+/** @module API keys: new ones, and the file with the digests of those that are valid. */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { StartupError } from '../tables/errors.ts';
@@ -38,12 +35,7 @@ const LINE = /^([\w.@-]{1,64}):([\da-f]{64})(?::(\d{1,7}))?$/;
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');
 
-/**
- * Creates a key, and its line for the file.
- *
- * @param perMinute requests per minute; undefined for the limit of the server
- * @returns undefined if the name or the limit cannot be in a line
- */
+/** Creates a key, and its line; undefined if the name or the limit per minute cannot be in one. */
 export function createApiKey(name: string, perMinute?: string): { key: string; line: string } | undefined {
   const key = randomBytes(KEY_BYTES).toString('base64url');
   const line = [name, sha256(key).toString('hex'), ...(perMinute === undefined ? [] : [perMinute])].join(':');

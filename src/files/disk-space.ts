@@ -58,10 +58,8 @@ export class DiskSpace {
   }
 
   /**
-   * Opens the account of a request.
+   * Opens the account of an upload. Without a client, the request is not limited to a share.
    *
-   * @param client the key of the client. A request without a key is not limited to a share.
-   * @param bytes the announced size of the upload
    * @throws {ServiceError} DISK_FULL
    */
   async open(client: string | undefined, bytes: number) {
@@ -85,10 +83,7 @@ export class DiskSpace {
     }
     account.announced = bytes;
     return {
-      /**
-       * Counts bytes that are about to be written: first from the announced size, then in addition
-       * to it. May throw DISK_FULL.
-       */
+      /** Counts bytes about to be written, first from the announced ones. May throw DISK_FULL. */
       store: (more: number): Promise<void> => this.#store(account, more),
       /** Releases the bytes that the request announced and did not send. */
       releaseUnsent(): void {
@@ -96,12 +91,9 @@ export class DiskSpace {
         account.announced = 0;
       },
       /**
-       * Reserves space for a file of at most `maxBytes`. If there is not enough, waits until
-       * earlier reservations have settled, since most files turn out to be much smaller. May throw
-       * DISK_FULL.
-       *
-       * @returns a function to call with the real size when the file is written, or with 0 when
-       *   there is none
+       * Reserves space for a file. If there is not enough, waits until earlier reservations have
+       * settled, since most files turn out to be much smaller. May throw DISK_FULL. The returned
+       * function takes the real size when the file is written, or 0 when there is none.
        */
       reserve: (maxBytes: number): Promise<(stored: number) => void> =>
         this.#inTurn(client, () => this.#reserve(account, maxBytes)),
@@ -168,11 +160,9 @@ export class DiskSpace {
   }
 
   /**
-   * Adds expected bytes to an account. A client can exceed its share as long as the share of one
-   * more client stays free.
+   * Adds expected bytes, or waits for `awaited` reservations. A client can exceed its share as long
+   * as the share of one more client stays free. `known`: the free bytes, if they were just read.
    *
-   * @param awaited reservations to wait for when there is not enough space
-   * @param known the free bytes of the disk, if they were just read
    * @throws {ServiceError} DISK_FULL if the client exceeds its share, or if there is neither space
    *   nor a response to cut off
    */

@@ -1,7 +1,4 @@
-/**
- * @module The folder of each running instance, and the removal of folders that killed instances
- * left behind.
- */
+/** @module The folder of each instance, and the removal of those that killed ones left behind. */
 
 import { constants } from 'node:fs';
 import { lstat, mkdtemp, readdir, readFile, readlink, rm, rmdir, writeFile } from 'node:fs/promises';
@@ -13,11 +10,8 @@ import { openRegular } from './system.ts';
 const STALE_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Removes the folders in `tempDir` that killed processes of this user left behind. Keeps the
- * folders of running processes and of other users, and all other files.
- *
- * @param now milliseconds since the epoch
- * @returns the names of the removed folders
+ * Removes the folders in `tempDir` that killed processes of this user left behind, and returns
+ * their names. Keeps those of running processes and of other users, and all other files.
  */
 export async function removeStaleWorkspaces(tempDir: string, now: number = Date.now()): Promise<string[]> {
   const names = await readdir(tempDir).catch(() => []);
@@ -67,7 +61,6 @@ async function currentProcess(): Promise<ProcessIdentity> {
 /**
  * Creates the folder for all files of this process. Its name does not reveal the process.
  *
- * @returns the path of the folder
  * @throws {Error} with the code of the failed system call, after it has removed the folder
  */
 export async function makeInstanceFolder(tempDir: string): Promise<string> {
@@ -112,10 +105,7 @@ async function readOwner(folder: string): Promise<ProcessIdentity | undefined> {
   }
 }
 
-/**
- * Returns whether the process is still running, or `undefined` for a process in another PID
- * namespace or on another machine.
- */
+/** Returns whether it runs; `undefined` in another PID namespace or on another machine. */
 async function isAlive(owner: ProcessIdentity): Promise<boolean | undefined> {
   if (owner.namespace !== (await ownNamespace())) return undefined;
   if (owner.boot !== undefined && owner.boot !== (await bootId())) return undefined;

@@ -1,7 +1,4 @@
-/**
- * @module Paths, folders and files of users, the folder for working files, and what the system says
- * about its errors and limits.
- */
+/** @module Paths, files and folders of users, and what the system says about errors and limits. */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { accessSync, constants, createReadStream, readFileSync, statfsSync } from 'node:fs';
@@ -22,10 +19,7 @@ export function systemReason(error: unknown): string {
 export const isMissing = ({ code = '' }: NodeJS.ErrnoException): boolean =>
   ['ENOENT', 'ENOTDIR'].includes(code);
 
-/**
- * Returns the maximum number of open files of this process (RLIMIT_NOFILE), from proc(5). Without
- * /proc, a common value.
- */
+/** Returns the maximum of open files (RLIMIT_NOFILE), from proc(5). Without, a common value. */
 export function maxOpenFiles(): number {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 10_240);
@@ -81,10 +75,8 @@ async function assertFolder(path: string, error: unknown): Promise<void> {
 }
 
 /**
- * Opens a regular file without waiting. A pipe would wait for another program, and a device can
- * have no end.
+ * Opens a regular file with flags of open(2). A pipe could wait, and a device can have no end.
  *
- * @param flags those of open(2)
  * @throws {Error} of the system call, or if the path is anything else, such as a folder
  */
 export async function openRegular(path: string, flags: number): Promise<FileHandle> {
@@ -166,10 +158,8 @@ export function isInMemory(folder: string): boolean {
 }
 
 /**
- * Returns a folder for working files: one in memory if it has room for them, and the machine has
- * memory for them and for the tools. Otherwise, the temporary folder of the system.
- *
- * @param bytes maximum size of the files
+ * Returns a folder for files of at most these bytes: one in memory, if it has room for them, and
+ * the machine has memory for them and for the tools. Otherwise, that of the system.
  */
 export function workingFolder(bytes: number, memoryFolder: string = MEMORY_FOLDER): string {
   try {

@@ -1,7 +1,4 @@
-/**
- * @module Reads the files of a ZIP archive sequentially, without trusting the sizes that it
- * declares.
- */
+/** @module Reads the files of a ZIP in order, without trusting the sizes that it declares. */
 
 import { isUtf8 as isValidUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
@@ -30,10 +27,8 @@ const UTF8_FLAG = 0x800;
 const UTF8_SYSTEMS = [3, 19];
 
 /**
- * Yields the files of an archive, in its order. Skips folders and the entries that file managers
- * add.
+ * Yields the files of an archive in order, without folders and what file managers add.
  *
- * @param path the path of the archive
  * @param label the name of the archive in messages
  * @param maxEntries the maximum number of entries, including folders and skipped entries
  * @throws {ServiceError} BAD_ARCHIVE for an archive that is damaged, encrypted or unsafe, for

@@ -1,7 +1,4 @@
-/**
- * @module The cache folder of this user. Nothing is read from it that another user could have
- * written.
- */
+/** @module The cache folder of this user. What another user could have written is not read. */
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -28,11 +25,8 @@ const isOwn = ({ uid, mode }: Stats, forbidden: number): boolean =>
   uid === process.getuid?.() && (mode & forbidden) === 0;
 
 /**
- * Returns the cache folder of this user, `XDG_CACHE_HOME/imagemill` or `~/.cache/imagemill`, and
- * creates it if it is missing.
- *
- * @returns undefined if there is none that only this user can change: it has another owner, is a
- *   link, or others may use it
+ * Returns `XDG_CACHE_HOME/imagemill` or `~/.cache/imagemill`, and creates it if it is missing.
+ * Undefined if not only this user can change it: another owner, a link, or open to others.
  */
 export function openUserCache({
   XDG_CACHE_HOME,

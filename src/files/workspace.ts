@@ -1,7 +1,4 @@
-/**
- * @module Workspaces: one private folder per request, which is removed completely after every
- * outcome.
- */
+/** @module Workspaces: a private folder per request, which is removed after every outcome. */
 import {
   appendFile,
   appendFileSync,
