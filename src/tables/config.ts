@@ -1,9 +1,4 @@
-/**
- * @module Parses environment variables into validated, frozen settings.
- *
- * The schema has one row per setting, with its default, its check and the message for an invalid
- * value.
- */
+/** @module Parses environment variables into frozen settings: a row of the schema for each. */
 import { isIP } from 'node:net';
 import { availableParallelism, tmpdir, totalmem } from 'node:os';
 import { z } from 'zod';
@@ -218,10 +213,7 @@ export function listMisspelled(environment: Readonly<Record<string, string | und
   });
 }
 
-/**
- * Returns whether a name starts with the first two words of a longer setting, or differs from a
- * setting by a typing error.
- */
+/** Returns whether a name is the first two words of a setting, or differs by a typing error. */
 function isNear(name: string, setting: string): boolean {
   const [start] = /^[A-Z]+_[A-Z]+(?=_)/.exec(setting) ?? [];
   if (start !== undefined && `${name}_`.startsWith(`${start}_`)) return true;
@@ -254,10 +246,7 @@ function redacted(name: string, given: Readonly<Record<string, string | undefine
   return SECRETS.includes(name) ? '…' : sanitizeForDisplay(given[name] ?? '', MAX_VALUE_LENGTH);
 }
 
-/**
- * Returns whether `@redis/client` can parse the URL. It would throw on connecting if the path is
- * not a number.
- */
+/** Returns whether `@redis/client` takes the URL: connecting throws if the path is no number. */
 function isRedisUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;
   const { protocol, hostname, pathname, username, password } = new URL(value);

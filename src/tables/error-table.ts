@@ -84,10 +84,7 @@ const define =
     details: NoInfer<Details<P>> = noDetails,
   ) => ({ status, scope, message, example, details });
 
-/**
- * Returns a function that defines an error of one file. The first argument of its message is the
- * label of the file; `example` returns the other arguments.
- */
+/** Returns a function that defines an error of a file, whose label is the first argument. */
 const file =
   (status: number) =>
   <P extends unknown[] | []>(

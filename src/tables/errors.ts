@@ -96,10 +96,7 @@ export function isFileError(error: unknown): error is ServiceError {
   return error instanceof ServiceError && ERRORS[error.code].scope === 'file';
 }
 
-/**
- * Returns the same error for another file, and for the same or another variant of it. `error`
- * concerns one file, so its first argument is the label of the file.
- */
+/** Returns the error for another file or variant. The first argument is the label of the file. */
 export function errorOfFile(
   { code, args, cause, variant: own }: ServiceError,
   label: string,

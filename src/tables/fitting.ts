@@ -67,11 +67,7 @@ const roundHalfUp = (side: number): number => Math.floor(side + 0.5);
 /** Rounds up like librsvg. */
 export const roundUp = (side: number): number => Math.ceil(side - ROUNDING_ERROR);
 
-/**
- * Returns how the sides of a result are rounded. librsvg chooses the size of a whole drawing.
- *
- * @param isWholeDrawing whether it shows all of an SVG
- */
+/** Returns how sides are rounded. librsvg chooses the size of a drawing that is shown whole. */
 export const roundingOf = ({ scale, fit }: Box, isWholeDrawing: boolean): ((side: number) => number) =>
   isWholeDrawing && !scale && fit !== 'cover' ? roundUp : roundHalfUp;
 
@@ -97,10 +93,7 @@ export function fitInto({ width, height }: Size, box: Box, round = roundHalfUp):
   return { resized, result };
 }
 
-/**
- * Returns the scales that make each side as long as the box, or that are requested. If only one
- * side is given, both are equal.
- */
+/** Returns the scales that fit each side, or that are requested. With one side, both are equal. */
 function sideScales({ width, height }: Size, box: Box): [x: number, y: number] {
   if (box.scale) return [box.scale / 100, box.scale / 100];
   const x = box.width ? box.width / width : undefined;

@@ -1,7 +1,4 @@
-/**
- * @module The table of formats. Other code does not test for a format by name: it tests for a
- * capability in the table.
- */
+/** @module The table of formats. Other code tests for a capability in it, not for a format. */
 
 /** Maximum sides in pixels that can be asked for, and of a service's drawing or page. */
 export const MAX_DIMENSION = 16_384;
@@ -65,10 +62,7 @@ export interface InputFormat {
 export interface OutputFormat {
   readonly label: string;
   readonly mediaType: string;
-  /**
-   * Prefix of ImageMagick's coder for writing; `PNG` for types that another program encodes from a
-   * PNG, and `JPEG` for the pages of a PDF.
-   */
+  /** ImageMagick's coder; `PNG` for what other programs encode, `JPEG` for pages of a PDF. */
   readonly coder: string;
   /** Coder with which ImageMagick 7 writes a part of the file. */
   readonly innerCoder?: string;
@@ -84,10 +78,7 @@ export interface OutputFormat {
   readonly ending?: readonly (number | undefined)[];
   /** Transparency: `full`, `binary` (opaque or transparent), or `none` (on the background). */
   readonly alpha: 'full' | 'binary' | 'none';
-  /**
-   * Whether a given background replaces transparency although a file can have it, and white is that
-   * of borders.
-   */
+  /** Whether a background replaces alpha although a file can have it, and borders are white. */
   readonly takesBackground?: true;
   /** Whether a file can contain all frames of an animation. */
   readonly animation: boolean;
@@ -339,10 +330,7 @@ export function explainDisabled(name: string): string {
 export const canHavePalette = (type: OutputType): boolean =>
   OUTPUTS[type].indexed === true && OUTPUTS[type].palette !== true;
 
-/**
- * Returns whether `max_bytes` can lower the quality of this format. It cannot for PDF, whose pages
- * share one quality and can contain mostly text.
- */
+/** Returns whether `max_bytes` can lower the quality. Pages of a PDF share one, often of text. */
 export function hasBytesLimit(type: OutputType): boolean {
   return OUTPUTS[type].quality && !OUTPUTS[type].pages;
 }

@@ -1,7 +1,4 @@
-/**
- * @module The notes of results: differences between an image and its result, or damage of the
- * image. Part of the public API.
- */
+/** @module The notes of results: differences from the image, or damage. Part of the public API. */
 
 interface NoteRow {
   /** Description in the API reference. */

@@ -57,19 +57,12 @@ export const AREA_TEXT = new RegExp(`^${LENGTH},${LENGTH},${POSITIVE},${POSITIVE
 /** Text of numbers and ranges of pages. {@link parsePages} checks the numbers. */
 export const PAGES_TEXT = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?){0,99}$/;
 
-/**
- * Least and greatest side of a page of a PDF, in millimetres. Viewers open at most 14 400 points
- * (ISO 32000-1, annex C.2).
- */
+/** Sides of a PDF page in mm. Viewers open at most 14 400 points (ISO 32000-1, annex C.2). */
 export const PAGE_SIDE = { min: 1, max: 5080 } as const;
 /** Text of a size in millimetres. {@link parseMillimetres} checks the numbers. */
 export const SIZE_TEXT = /^\d{1,4}(?:\.\d{1,3})?x\d{1,4}(?:\.\d{1,3})?$/;
 
-/**
- * Parses the size of a page in millimetres, such as `210x297`.
- *
- * @returns undefined for another text, or if a side is not in {@link PAGE_SIDE}
- */
+/** Parses a size in millimetres, such as `210x297`; undefined if not in {@link PAGE_SIDE}. */
 export function parseMillimetres(text: string): readonly [width: number, height: number] | undefined {
   if (!SIZE_TEXT.test(text)) return undefined;
   const [width = 0, height = 0] = text.split('x').map(Number);
@@ -83,12 +76,7 @@ export const MAX_PAGE = 10_000;
 /** Numbers of the first and the last of adjacent pages, from 1. */
 type PageRange = readonly [first: number, last: number];
 
-/**
- * Parses numbers and ranges of pages, such as `1-3,5`.
- *
- * @returns ranges in ascending order, with a gap between each and the next; undefined for a wrong
- *   number or range
- */
+/** Parses pages such as `1-3,5`; undefined if wrong. Ranges ascend, with a gap between each. */
 export function parsePages(text: string): PageRange[] | undefined {
   if (!PAGES_TEXT.test(text)) return undefined;
   const ranges = text.split(',').map((range): PageRange => {
@@ -133,10 +121,7 @@ interface FlagRow {
  * options that are set. A `filter` and `colours` are stages of `src/conversion/plan/edits.ts`.
  */
 export type Effect =
-  /**
-   * What is read of the input, how the result is encoded, or the details of a watermark: nothing
-   * that a short path leaves out.
-   */
+  /** What is read, how it is encoded, details of a watermark: no short path leaves that out. */
   | 'encoding'
   /** The size of the result. */
   | 'size'
@@ -179,10 +164,7 @@ export const AUTO_QUALITY = { min: 30, max: 95 } as const;
 /** Maximum of `max_bytes`: more than any result can have. */
 const MAX_BYTES = 2 ** 31;
 
-/**
- * Tolerance of `trim=yes` in percent, 10 of 255, like the threshold of sharp. It covers the noise
- * that JPEG adds to white.
- */
+/** Tolerance of `trim=yes` in percent: 10 of 255 as in sharp, for the noise of JPEG on white. */
 const DEFAULT_TOLERANCE = 4;
 
 const POSITION_ALIASES = {

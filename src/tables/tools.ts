@@ -1,7 +1,4 @@
-/**
- * @module The programs that convert images: how each is found, and what messages and reports say
- * about it.
- */
+/** @module The programs that convert: how each is found, and what reports say about it. */
 
 /** Identifies a tool and its version. */
 export interface VersionProbe {
