@@ -1,7 +1,4 @@
-/**
- * @module Patterns for the names of results, such as `{name}-{width}w`. They run in Node.js and in
- * browsers.
- */
+/** @module Patterns for the names of results: `{name}-{width}w`. Runs in Node.js and browsers. */
 import { baseNameOf, MAX_BASE_NAME_BYTES, truncateToBytes, utf8Length } from './text.ts';
 
 /** What the words of a pattern stand for. */

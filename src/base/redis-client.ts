@@ -7,12 +7,7 @@ export const CONNECT_TIMEOUT_MS = 1_000;
 /** A Redis or Valkey client that does not reconnect. */
 export type RedisConnection = ReturnType<typeof createRedisClient>;
 
-/**
- * Creates a client for Redis or Valkey, which is not connected yet. It connects once: after a lost
- * connection, create another client.
- *
- * @param onError called with every error of the client
- */
+/** Creates a client that connects once, when it is told to. `onError` gets all of its errors. */
 export function createRedisClient(url: string, onError: (error: Error) => void) {
   const client = createClient({
     url,

@@ -5,12 +5,7 @@ const UNQUOTED = /^[\w@%+=:,./-]+$/;
 
 const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 
-/**
- * Formats words as a command line, with quotes where they are needed.
- *
- * @param stdin file on standard input, whose name needs no quotes
- * @param stdout file that gets the standard output, likewise
- */
+/** Formats a command line, with quotes where needed. Names of `stdin` and `stdout` need none. */
 export function shellWords(words: readonly string[], stdin?: string, stdout?: string): string {
   const line = words.map((word) => (UNQUOTED.test(word) ? word : quote(word))).join(' ');
   const input = stdin === undefined ? '' : ` < ${stdin}`;

@@ -1,9 +1,6 @@
 /** @module Functions on text, from messages to file names. They run in Node.js and in browsers. */
 
-/**
- * Returns the first `units` UTF-16 code units of a text. A surrogate pair is never split: if only
- * its first half fits, that half is dropped, too.
- */
+/** Returns the first `units` UTF-16 code units of a text; one less, to split no surrogate pair. */
 export function truncate(text: string, units: number): string {
   const cut = text.slice(0, units);
   const splitsPair =
@@ -33,10 +30,7 @@ const escapeCharacter = (character: string): string =>
 /** Writes control characters and bidirectional controls as `\u001b`. */
 export const escapeControls = (text: string): string => text.replace(UNSAFE_CHARACTERS, escapeCharacter);
 
-/**
- * Formats a value as JSON that is safe on a terminal: `JSON.stringify` leaves bidirectional
- * controls and half of the control characters.
- */
+/** Formats JSON for a terminal: `JSON.stringify` leaves bidirectional and C1 controls. */
 export const toSafeJson = (value: unknown, indent?: number): string =>
   JSON.stringify(value, undefined, indent).replace(UNSAFE_CHARACTERS, (character) =>
     character === '\n' ? character : escapeCharacter(character),
@@ -50,12 +44,7 @@ export const plural = (count: number, noun: string): string => `${count} ${noun}
 
 const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
-/**
- * Parses a number of bytes or pixels with a unit in any case: `50MB` is 50 000 000, `10MiB` is 10
- * 485 760, and `100k` is 100 000.
- *
- * @returns a whole number; undefined for any other text
- */
+/** Parses bytes or pixels with a unit in any case, such as `10MiB` or `100k`, to a whole number. */
 export function parseAmount(text: string): number | undefined {
   const [whole, digits, decimals = '', prefix = '', binary] =
     /^(\d+)(?:(\.\d+)? ?([kmgt])(i?))?[bp]?$/.exec(text.toLowerCase()) ?? [];
@@ -76,11 +65,7 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${BYTE_UNITS[power]}`;
 }
 
-/**
- * Formats the change of a size as a signed percentage, such as −45%; – if there was nothing before.
- *
- * @param digits number of decimals
- */
+/** Formats a change as a percentage with some decimals, such as −45%; – if nothing was before. */
 export function formatChange(before: number, after: number, digits = 0): string {
   if (before === 0) return '–';
   // A result is never empty, so do not round down to −100%.
@@ -111,10 +96,7 @@ const FALLBACK_NAME = 'image';
 /** Names of files that Windows and macOS add to folders, in lower case. */
 const SYSTEM_FILES = ['.ds_store', 'thumbs.db', 'desktop.ini'];
 
-/**
- * Returns whether a path with `/` is that of a file that an operating system adds, or of a resource
- * fork of macOS (`._NAME`).
- */
+/** Returns whether a path with `/` is that of a system file, or of a resource fork (`._NAME`). */
 export function isSystemFile(path: string): boolean {
   const components = path.split('/');
   const last = components.at(-1) as string;
@@ -191,12 +173,7 @@ export function caseKey(name: string): string {
   return name.toLowerCase().toUpperCase().toLowerCase().normalize('NFC');
 }
 
-/**
- * Creates a function that makes names unique: the second file of the same name gets ` (2)`. Ignores
- * case, because many file systems do.
- *
- * @param reserved names that no file may have
- */
+/** Creates a function that makes names unique beside those `reserved`, in any case: adds ` (2)`. */
 export function createUniqueNamer(
   reserved: Iterable<string> = [],
 ): (base: string, extension: string) => string {
