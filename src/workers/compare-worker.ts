@@ -1,7 +1,4 @@
-/**
- * @module Thread that compares pictures: responds to the paths of two files of samples with their
- * likeness, or with an error.
- */
+/** @module Thread that compares two files of samples: responds with their likeness, or an error. */
 import { parentPort } from 'node:worker_threads';
 import { type Comparison, compareFiles } from '../images/likeness.ts';
 import { lowerThreadPriority } from '../process/priority.ts';

@@ -1,7 +1,4 @@
-/**
- * @module Thread that removes the folder in `workerData`: one file after another, so that its
- * memory does not depend on their number.
- */
+/** @module Thread that removes the folder in `workerData`, file by file, in constant memory. */
 import { opendirSync, rmdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { workerData } from 'node:worker_threads';

@@ -1,7 +1,4 @@
-/**
- * @module Thread that rewrites texts of SVGs: responds to each text with the rewritten one, or with
- * an error.
- */
+/** @module Thread that rewrites SVGs: responds to each text with the new one, or an error. */
 import { parentPort } from 'node:worker_threads';
 import { rewriteText } from '../images/svg/rewrite-text.ts';
 import { lowerThreadPriority } from '../process/priority.ts';

@@ -1,7 +1,4 @@
-/**
- * @module The confined process that decodes files for `--verify`: a line of JSON for each result,
- * in and out.
- */
+/** @module Confined process that decodes for `--verify`: a line of JSON for each, in and out. */
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { VerifyRequest } from '../regress/verifiable.ts';
