@@ -1,5 +1,4 @@
 /** @module Arguments that decode: frames or pages, corrections, rotation and `crop`. Pure. */
-
 import {
   type Area,
   combineOrientations,
@@ -165,7 +164,7 @@ export function coalesceFrames(job: ConversionJob): string[] {
   if (rasterized && !job.keepsAllFrames) return []; // a decoded frame covers the canvas already
   const { frames } = image.animation ?? {};
   const needsDisposal =
-    job.keepsAllFrames && (rasterized !== undefined || !MAGICK_FEATURES[tools.magick].webpBlending);
+    job.keepsAllFrames && (rasterized !== undefined || !MAGICK_FEATURES.webpBlending[tools.magick]);
   const alpha = isOpaqueAnimation(job) ? [] : ['-alpha', 'set'];
   const compose = needsDisposal && frames ? composeFrames(frames) : [...alpha, '-coalesce'];
   return [...cropFirstFrame(image.firstFrame), ...compose, ...disposePrevious(job), ...setDelays(job)];

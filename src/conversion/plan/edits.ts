@@ -74,7 +74,7 @@ function sharpen({ options: { sharpen: sigma }, frameCount, tools }: ConversionJ
   if (!sigma) return [];
   const blurred = ['(', '+clone', ...gaussian(sigma), '-alpha', 'off', ')'];
   const opaque = ['(', '+clone', ...blurred, '-alpha', 'off', '-compose', 'Mathematics', '-composite', ')'];
-  const { colourOperator } = MAGICK_FEATURES[tools.magick];
+  const colourOperator = MAGICK_FEATURES.colourOperator[tools.magick];
   const replace = ['-channel', 'RGBK', '-compose', colourOperator, '-composite', '+channel'];
   const frame = ['(', '-clone', '0', ...opaque, ...replace, ')', '-delete', '0'];
   const frames = Array.from({ length: frameCount }, () => frame).flat();

@@ -1,5 +1,4 @@
 /** @module Derives what a plan depends on, such as the programs, and what is rejected. Pure. */
-
 import { combineOrientations, type ImageInfo, turnSize } from '../../images/image-info.ts';
 import { KINDS, type KindRow } from '../../images/kinds.ts';
 import { INPUTS, type InputType, isHeif, OUTPUTS, type OutputType } from '../../tables/formats.ts';
@@ -111,11 +110,10 @@ function encoderOf(
 ): ToolName | undefined {
   if (format === 'png') return selectsColours && colors !== undefined ? 'pngquant' : undefined;
   if (format !== 'webp') return undefined;
-  const { animatedWebp, exactWebp } = MAGICK_FEATURES[magick];
-  if (isAnimated) return assemblesWebp || !animatedWebp ? 'img2webp' : undefined;
+  if (isAnimated) return assemblesWebp || !MAGICK_FEATURES.animatedWebp[magick] ? 'img2webp' : undefined;
   // What librsvg does not paint is black, as libwebp makes it.
   const isOpaque = type === 'svg' || INPUTS[type].opaque === true || pixels?.alpha === false;
-  return lossless && encodesWebp && !exactWebp && !isOpaque ? 'cwebp' : undefined;
+  return lossless && encodesWebp && !MAGICK_FEATURES.exactWebp[magick] && !isOpaque ? 'cwebp' : undefined;
 }
 
 /** Returns the tools that each such conversion needs: to inspect or decode, and the programs. */
@@ -147,7 +145,7 @@ const isDrawing = (options: DrawingOptions): boolean =>
 
 /** Returns the program that decodes files of this type; undefined for ImageMagick itself. */
 function externalDecoder(type: InputType, magick: 6 | 7): ToolName | undefined {
-  if (isHeif(type)) return MAGICK_FEATURES[magick].heif === 'heif' ? 'heif' : undefined;
+  if (isHeif(type)) return MAGICK_FEATURES.heif[magick];
   return INPUTS[type].decoder;
 }
 

@@ -6,7 +6,6 @@
  * uncertain, ImageMagick places by gravity for `cover` and `contain`, which differs by at most one
  * pixel.
  */
-
 import { isSameSize, type Size, turnSize } from '../../images/image-info.ts';
 import type { Fitting } from '../../tables/fitting.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
@@ -144,7 +143,7 @@ export function average(job: ConversionJob): string[] {
   const block = Math.floor(Math.min(width / resized.width, height / resized.height) / oversampling);
   if (block < minBlock) return [];
   const averaged = { width: Math.round(width / block), height: Math.round(height / block) };
-  return [...MAGICK_FEATURES[job.tools.magick].averaging, `${formatGeometry(asDecoded(job, averaged))}!`];
+  return [...MAGICK_FEATURES.averaging[job.tools.magick], `${formatGeometry(asDecoded(job, averaged))}!`];
 }
 
 export const explainResize: Sentence = (job) => {

@@ -1,5 +1,4 @@
 /** @module The input and the output of the planner, as data. */
-
 import type { Area, ImageInfo, Orientation, Page, Scale, Size } from '../../images/image-info.ts';
 import type { Fitting } from '../../tables/fitting.ts';
 import type { InputType, OutputType } from '../../tables/formats.ts';
@@ -93,70 +92,42 @@ export interface ToolContext {
   readonly drawsNewFeatures?: boolean;
 }
 
-/** Features of a major version of ImageMagick that plans depend on. */
-interface MagickFeatures {
-  /** Decoder of AVIF and HEIC. Version 6 loses alpha, profile and colours (fixtures/README.md). */
-  readonly heif: Extract<ToolName, 'magick' | 'heif'>;
+/** What plans do with each major version of ImageMagick. */
+export const MAGICK_FEATURES = {
+  /** Decoder of AVIF and HEIC: version 6 loses alpha, profile and colours (fixtures/README.md). */
+  heif: { 6: 'heif', 7: undefined },
   /**
    * Whether ImageMagick can write animated WebP if img2webp is missing. Version 7 stores whole
    * frames, even if only a part changes. Version 6 shifts the delays, loses the loop count and
    * appends invalid data.
    */
-  readonly animatedWebp: boolean;
+  animatedWebp: { 6: false, 7: true },
   /** Whether the blending of WebP frames is read. Version 6 blends each with those before it. */
-  readonly webpBlending: boolean;
+  webpBlending: { 6: false, 7: true },
   /**
    * Effort of lossless WebP, 0 to 100: the default of libwebp. ImageMagick 7 also rounds colours
    * below 100: greys of a drawing by up to 2 of 255.
    */
-  readonly losslessWebpEffort: number;
+  losslessWebpEffort: { 6: 75, 7: 100 },
   /** Whether lossless WebP can keep the colours of invisible pixels (`webp:exact`). */
-  readonly exactWebp: boolean;
+  exactWebp: { 6: false, 7: true },
   /**
    * Whether tables and a matrix convert colours in a fourth of the time of a profile: 0.4 instead
    * of 2.4 s for 12 megapixels. In version 7, they take three times as long as a profile.
    */
-  readonly colourTables: boolean;
+  colourTables: { 6: true, 7: false },
   /**
    * Operators that average blocks of pixels. Both give the same pixels. In version 7, `-scale` of
    * 8.3 megapixels takes 149 ms, and the filter 84; in version 6, both take 49 ms.
    */
-  readonly averaging: readonly string[];
+  averaging: { 6: ['-scale'], 7: ['-filter', 'Box', '-resize'] },
   /** Operator with which `-channel RGBK` keeps alpha: Src copies it in 6, Atop darkens it in 7. */
-  readonly colourOperator: 'Atop' | 'Src';
+  colourOperator: { 6: 'Atop', 7: 'Src' },
   /** How pixels are dithered. With FloydSteinberg, version 7 writes three times the colours. */
-  readonly dithering: 'FloydSteinberg' | 'Riemersma';
+  dithering: { 6: 'FloydSteinberg', 7: 'Riemersma' },
   /** Operator that gives all images of a list the same palette. */
-  readonly sharedPalette: '+map' | '+remap';
-}
-
-/** The features by major version. */
-export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
-  6: {
-    heif: 'heif',
-    animatedWebp: false,
-    webpBlending: false,
-    losslessWebpEffort: 75,
-    exactWebp: false,
-    colourTables: true,
-    averaging: ['-scale'],
-    colourOperator: 'Atop',
-    dithering: 'FloydSteinberg',
-    sharedPalette: '+map',
-  },
-  7: {
-    heif: 'magick',
-    animatedWebp: true,
-    webpBlending: true,
-    losslessWebpEffort: 100,
-    exactWebp: true,
-    colourTables: false,
-    averaging: ['-filter', 'Box', '-resize'],
-    colourOperator: 'Src',
-    dithering: 'Riemersma',
-    sharedPalette: '+remap',
-  },
-};
+  sharedPalette: { 6: '+map', 7: '+remap' },
+} as const;
 
 /** States what a stage does to an image, for people; undefined if it changes nothing. */
 export type Sentence = (job: ConversionJob) => string | undefined;
