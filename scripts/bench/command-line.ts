@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { plan, planDecoding } from '../../src/conversion/plan/index.ts';
+import { planDecoding, planJob } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import { completeStep } from '../../src/conversion/plan/step.ts';
 import { inspect } from '../../src/images/index.ts';
@@ -34,7 +34,7 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
   const made = createJob(info, options, { magick: tools.magick.major, assemblesWebp: true });
   const context = { threads: 1, srgbProfile: asset('srgb.icc') };
   const paths: Partial<Record<ToolName, string>> = { magick: tools.magick.path, rsvg: tools.rsvg };
-  return [...planDecoding(made), ...plan(made).steps].map((step) => {
+  return [...planDecoding(made), ...planJob(made).plan.steps].map((step) => {
     const { tool, args, stdin } = completeStep(step, context, '');
     return [
       paths[tool] ?? TOOLS[tool].programs[0],

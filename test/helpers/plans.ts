@@ -1,4 +1,4 @@
-import { plan } from '../../src/conversion/plan/index.ts';
+import { planJob } from '../../src/conversion/plan/index.ts';
 import { completeStep, type Step } from '../../src/conversion/plan/step.ts';
 import type { ConversionJob, ConvertOptions, Plan } from '../../src/conversion/plan/types.ts';
 import {
@@ -50,7 +50,7 @@ export const complete = (step: Step): Step =>
   completeStep(step, { threads: 1, srgbProfile: '/srgb.icc' }, '');
 
 /** Plans a job, and replaces the placeholders of its commands. */
-export const planSteps = (job: ConversionJob): Step[] => plan(job).steps.map(complete);
+export const planSteps = (job: ConversionJob): Step[] => planJob(job).plan.steps.map(complete);
 
 /** Matches strings that were built from missing values or invalid numbers. */
 const NO_VALUE = /undefined|null|NaN|Infinity|\[object/;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { seeded } from '../../scripts/stress/random.ts';
-import { plan } from '../../src/conversion/plan/index.ts';
+import { planJob } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import { HeaderTooComplexError } from '../../src/images/containers/file.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
@@ -69,7 +69,7 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   planned.add(properties);
   for (const format of ['bmp', 'pdf', 'jxl', 'ico'] as const) {
     const invalid = invalidArguments(
-      plan(createJob(picture, { format, quality: 80, metadata: 'none' }, MACHINE)),
+      planJob(createJob(picture, { format, quality: 80, metadata: 'none' }, MACHINE)).plan,
     );
     if (invalid.length > 0) expect.fail(`${properties} is planned with ${invalid}`);
   }

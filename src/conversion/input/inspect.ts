@@ -206,7 +206,7 @@ async function storeCopyright(folder: string, copyright: Copyright): Promise<voi
 export async function storeProfile(folder: string, image: ImageInfo, magick: 6 | 7 = 7): Promise<ImageInfo> {
   const stored = await externalProfileOf(folder, image);
   const profile = stored && alignProfile(stored);
-  const tables = MAGICK_FEATURES[magick].colourTables ? await readTables(folder, image, profile) : undefined;
+  const tables = MAGICK_FEATURES.colourTables[magick] ? await readTables(folder, image, profile) : undefined;
   return {
     ...image,
     profileFile: profile && (await storeNamed(folder, profile, 'icc')),

@@ -1,5 +1,4 @@
 /** @module Arguments of ImageMagick for each format, for quality, size and time. Pure. */
-
 import { differsFromSrgb, type ImageInfo, type Size } from '../../images/image-info.ts';
 import { canHavePalette, OUTPUTS, type OutputType } from '../../tables/formats.ts';
 import { documentPages, printColours, printOpaquePage, printSampled } from './document.ts';
@@ -20,7 +19,7 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
   // is an effort.
   webp: ({ options, options: { lossless = false }, tools: { magick } }) => [
     '-quality',
-    String(lossless ? MAGICK_FEATURES[magick].losslessWebpEffort : numericQuality(options)),
+    String(lossless ? MAGICK_FEATURES.losslessWebpEffort[magick] : numericQuality(options)),
     // Without `exact`, ImageMagick 7 rounds the colours of a lossless WebP.
     ...define('webp', { method: WEBP_METHOD, lossless, exact: lossless }),
     WEBP_THREADS,
@@ -85,7 +84,7 @@ function encodeJpeg(job: ConversionJob): string[] {
 function dithering({ options, keepsAllFrames, tools: { magick } }: ConversionJob): string[] {
   const { colors, dither = true } = options;
   const isDithered = colors !== undefined && dither && !keepsAllFrames;
-  return isDithered ? ['-dither', MAGICK_FEATURES[magick].dithering] : ['+dither'];
+  return isDithered ? ['-dither', MAGICK_FEATURES.dithering[magick]] : ['+dither'];
 }
 
 const reduceColours = (colors: number | undefined): string[] =>
@@ -135,7 +134,7 @@ function storeChanges({ frameCount, tools: { magick } }: ConversionJob): string[
     ...words('+dither -transparent-color black'),
     ...words('( -clone 0--1 -layers OptimizeFrame -layers OptimizeTransparency )'),
     ...(others.length > 0 ? ['-delete', others.join(',')] : []),
-    MAGICK_FEATURES[magick].sharedPalette,
+    MAGICK_FEATURES.sharedPalette[magick],
     '-delete',
     `0-${bounds.length - 2}`,
   ];

@@ -40,7 +40,6 @@ import {
   type ConversionJob,
   DECODED_FILE,
   INPUT_FILE,
-  type Plan,
   type PlannedJob,
   RESTORED_FILE,
   type Sentence,
@@ -48,13 +47,9 @@ import {
 import { addWatermark, explainWatermark } from './watermark.ts';
 
 /** Plans a conversion, as far as it is known. What tools measure can change it; see `measure/`. */
-export function plan(job: ConversionJob): Plan {
-  const rules = Object.entries(NOTE_RULES).filter(([, applies]) => applies(job));
-  return {
-    steps: planCommands(job),
-    notes: rules.map(([note]) => note as Note),
-    document: planDocument(job),
-  };
+export function planJob(job: ConversionJob): PlannedJob {
+  const notes = (Object.keys(NOTE_RULES) as Note[]).filter((note) => NOTE_RULES[note]?.(job));
+  return { ...job, plan: { steps: planCommands(job), notes, document: planDocument(job) } };
 }
 
 /** Plans all commands, or those up to the first quality that is tried. */
@@ -65,9 +60,6 @@ function planCommands(job: ConversionJob): Step[] {
   const trial = last === 'magick' ? [] : planTrial(job, firstQuality(job));
   return [...storing.flatMap((tool) => planSteps(tool, job)), ...trial];
 }
-
-/** Returns the job with its plan. */
-export const planJob = (job: ConversionJob): PlannedJob => ({ ...job, plan: plan(job) });
 
 /** Plans a job again for its image after a repair. */
 export const planAnew = (job: ConversionJob, image: ImageInfo): PlannedJob =>
@@ -129,7 +121,7 @@ function planDecodingTo(job: ConversionJob, type: InputType): Step {
   return { ...decoding, deflateLevel: 0, args: args.map((arg) => names[arg] ?? arg) };
 }
 
-/** Plans to encode an image again. The commands of {@link plan} for another quality stored it. */
+/** Plans to encode an image again. The commands of {@link planJob} for another quality stored it. */
 export function planAgain(job: ConversionJob): Step {
   const tool = job.programs.at(-1) as ToolName;
   if (tool !== 'magick') return planSteps(tool, job)[0] as Step;

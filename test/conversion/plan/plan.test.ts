@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { measuringJobs } from '../../../src/conversion/measure/measurements.ts';
-import { plan, planBranch, planDecoding, planJob, planTogether } from '../../../src/conversion/plan/index.ts';
+import { planBranch, planDecoding, planJob, planTogether } from '../../../src/conversion/plan/index.ts';
 import { createJob, refusedLabel, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { outputsOf } from '../../../src/conversion/plan/step.ts';
 import type {
@@ -41,10 +41,7 @@ interface Golden {
   readonly commands: readonly string[];
   readonly notes: readonly string[];
 }
-/**
- * `UPDATE=1 npx mocha test/conversion/plan/plan.test.ts` accepts the commands of all plans in this
- * file.
- */
+/** `UPDATE=1 npx mocha test/conversion/plan/plan.test.ts` accepts the commands of all plans. */
 const GOLDEN = new URL('../../../fixtures/plans.json', import.meta.url);
 
 describe('the golden plans of fixtures/plans.json', () => {
@@ -62,7 +59,7 @@ describe('the golden plans of fixtures/plans.json', () => {
     it(`has the commands and notes for ${name}`, () => {
       const planned = {
         commands: lines(image, options, tools),
-        notes: plan(job(image, options, tools)).notes,
+        notes: planJob(job(image, options, tools)).plan.notes,
       };
       if (process.env.UPDATE) golden[name] = { image, options, tools, ...planned };
       else expect(planned).to.deep.equal({ commands, notes });
@@ -91,7 +88,7 @@ describe('the plan', () => {
       ),
     );
     const planText = (one: ConversionJob) =>
-      JSON.stringify([plan(one), measuringJobs(one), watermarkBoxes(one)]);
+      JSON.stringify([planJob(one).plan, measuringJobs(one), watermarkBoxes(one)]);
     const ignored = OPTION_NAMES.filter((name) =>
       cases.every(({ picture, given }) => {
         const planned = planText(job(picture, given));
@@ -104,10 +101,7 @@ describe('the plan', () => {
   });
 
   describe('for a large reduction of a JPEG', () => {
-    /**
-     * Returns how many eighths of each side libjpeg decodes. ImageMagick rounds down what it
-     * divides the sides by.
-     */
+    /** Returns how many eighths of each side are decoded. ImageMagick rounds down the divisor. */
     const eighths = (picture: ImageFacts, given: Partial<ConvertOptions>): number => {
       const image: ImageInfo = { type: 'jpg', ...picture };
       const size = /jpeg:size=([\d.]+)x([\d.]+)/.exec(lines(image, given)[0] ?? '');
@@ -255,7 +249,7 @@ describe('the plan', () => {
   });
 
   const drops = (image: ImageInfo, given: Partial<ConvertOptions>): boolean =>
-    plan(job(image, given, { ...SEVEN, dropsOpaqueAlpha: true })).steps.some(({ args }) =>
+    planJob(job(image, given, { ...SEVEN, dropsOpaqueAlpha: true })).plan.steps.some(({ args }) =>
       args.join(' ').includes('-alpha off-if-opaque -filter'),
     );
 
