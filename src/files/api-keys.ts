@@ -13,19 +13,7 @@ interface ApiKey {
 }
 
 /** The valid keys. */
-export interface ApiKeys {
-  /** Returns the entry of a key. The time that it takes does not depend on the key. */
-  find(key: string): ApiKey | undefined;
-  /** Returns their number. */
-  size(): number;
-  /**
-   * Reads the file again.
-   *
-   * @throws {StartupError} if the file cannot be read or has an invalid line; the keys stay as they
-   *   were
-   */
-  reload(): Promise<void>;
-}
+export type ApiKeys = Awaited<ReturnType<typeof openApiKeys>>;
 
 /** Bytes of a new key, so that it cannot be guessed. */
 const KEY_BYTES = 32;
@@ -47,15 +35,21 @@ export function createApiKey(name: string, perMinute?: string): { key: string; l
  *
  * @throws {StartupError} if the file cannot be read or has an invalid line
  */
-export async function openApiKeys(path: string | undefined): Promise<ApiKeys> {
+export async function openApiKeys(path: string | undefined) {
   let keys = path === undefined ? [] : await readApiKeys(path);
   return {
-    find(key) {
+    /** Returns the entry of a key. The time that it takes does not depend on the key. */
+    find(key: string): ApiKey | undefined {
       const digest = sha256(key);
       return keys.filter((entry) => timingSafeEqual(entry.digest, digest))[0];
     },
     size: () => keys.length,
-    async reload() {
+    /**
+     * Reads the file again.
+     *
+     * @throws {StartupError} as {@link openApiKeys}; the keys stay as they were
+     */
+    async reload(): Promise<void> {
       if (path !== undefined) keys = await readApiKeys(path);
     },
   };

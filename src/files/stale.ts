@@ -1,5 +1,4 @@
 /** @module The folder of each instance, and the removal of those that killed ones left behind. */
-
 import { constants } from 'node:fs';
 import { lstat, mkdtemp, readdir, readFile, readlink, rm, rmdir, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -29,10 +28,7 @@ async function sweepFolder(path: string, now: number): Promise<boolean> {
   // A folder without an owner is certain to be an unfinished folder of an instance only if it is
   // empty.
   const removed = owner ? removeTree(path) : rmdir(path);
-  return removed.then(
-    () => true,
-    () => false,
-  );
+  return removed.then(() => true).catch(() => false);
 }
 
 /**
@@ -74,15 +70,11 @@ export async function makeInstanceFolder(tempDir: string): Promise<string> {
   }
 }
 
-/** A folder of an instance. The owner is `undefined` until the owner file is written. */
-export interface InstanceFolder {
-  readonly owner: ProcessIdentity | undefined;
-  /** Time of the last change, in ms since the epoch. */
-  readonly changedMs: number;
-}
-
-/** Returns owner and age of a folder; `undefined` if it is not of an instance of this user. */
-export async function readInstanceFolder(path: string): Promise<InstanceFolder | undefined> {
+/**
+ * Returns the owner of a folder, which is `undefined` until the owner file is written, and the time
+ * of its last change; `undefined` if it is not of an instance of this user.
+ */
+export async function readInstanceFolder(path: string) {
   if (!basename(path).startsWith(NAME)) return undefined;
   const info = await lstat(path).catch(() => undefined);
   // Other users can create the same names in a shared temporary folder.

@@ -1,5 +1,4 @@
 /** @module Paths, files and folders of users, and what the system says about errors and limits. */
-
 import { createHash, randomUUID } from 'node:crypto';
 import { accessSync, constants, createReadStream, readFileSync, statfsSync } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -103,13 +102,9 @@ export async function isReplaceable(path: string, start: string): Promise<boolea
 
 /** Returns whether a file starts with a text in ASCII. */
 export async function startsWith(path: string, start: string): Promise<boolean> {
-  const file = await open(path);
-  try {
-    const { buffer } = await file.read(Buffer.alloc(start.length), 0, start.length, 0);
-    return buffer.toString('latin1') === start;
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path);
+  const { buffer } = await file.read(Buffer.alloc(start.length), 0, start.length, 0);
+  return buffer.toString('latin1') === start;
 }
 
 /** Errors of creating or renaming the new file that do not prevent writing to the older one. */

@@ -1,5 +1,4 @@
 /** @module Reads the files of a ZIP in order, without trusting the sizes that it declares. */
-
 import { isUtf8 as isValidUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import { type Entry, getFileNameLowLevel, openPromise, validateFileName, type ZipFile } from 'yauzl';

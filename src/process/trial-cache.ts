@@ -26,15 +26,6 @@ interface Proven {
   readonly served: readonly string[];
 }
 
-/** The file of this module in the cache folder of the user. */
-export interface TrialCache {
-  /** Results of the trials of an earlier run under the same circumstances. */
-  readonly proven: Proven | undefined;
-  save(proven: Proven): void;
-  /** Removes all results when a tool does not start, so that the next run tries the tools again. */
-  forgetOnFailure(run: RunCommand): RunCommand;
-}
-
 /** Number of circumstances that the file remembers, such as other limits or formats. */
 const MAX_ENTRIES = 16;
 
@@ -64,17 +55,14 @@ const PACKAGES = [
 ];
 
 /** Opens the results of earlier trials, in the cache folder of the user, if there is one. */
-export async function openTrialCache(
-  folder: string | undefined,
-  config: Config,
-  search: ToolSearch,
-): Promise<TrialCache | undefined> {
+export async function openTrialCache(folder: string | undefined, config: Config, search: ToolSearch) {
   if (folder === undefined) return undefined;
   const path = join(folder, 'tools.json');
   const key = await keyOf(config, search);
   return {
+    /** Results of the trials of an earlier run under the same circumstances. */
     proven: parse(readCached(path)).find((known) => known.key === key) as Proven | undefined,
-    save({ toolchain, served }) {
+    save({ toolchain, served }: Proven): void {
       const others = parse(readCached(path)).filter((known) => known.key !== key);
       const entries = [{ key, toolchain, served }, ...others].slice(0, MAX_ENTRIES);
       writeCached(
@@ -82,11 +70,14 @@ export async function openTrialCache(
         JSON.stringify(entries, (_, value) => (value instanceof Set ? [...value] : value)),
       );
     },
-    forgetOnFailure: (run) => (command) =>
-      run(command).catch((error) => {
-        if (error instanceof CommandError && error.reason === 'spawn-failed') rmSync(path, { force: true });
-        throw error;
-      }),
+    /** Removes all results when a tool does not start, so that the next run tries the tools again. */
+    forgetOnFailure:
+      (run: RunCommand): RunCommand =>
+      (command) =>
+        run(command).catch((error) => {
+          if (error instanceof CommandError && error.reason === 'spawn-failed') rmSync(path, { force: true });
+          throw error;
+        }),
   };
 }
 

@@ -19,17 +19,8 @@ export interface StoreOptions<T extends FileType> {
   readonly disk: Pick<DiskAccount, 'store'>;
 }
 
-/** What is known of a file when it has been stored. */
-export interface StoredInput<T extends FileType> {
-  readonly type: T;
-  /** Size in bytes. */
-  readonly length: number;
-  /** SHA-256 in hex. */
-  readonly sha256: string;
-}
-
 /**
- * Writes a stream to a new file.
+ * Writes a stream to a new file, and returns its type, size in bytes, and SHA-256 in hex.
  *
  * @throws {ServiceError} EMPTY_FILE; FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as it is certain;
  *   DISK_FULL if the disk has no space for bytes beyond those that the request announced
@@ -39,7 +30,7 @@ export async function storeInput<T extends FileType>(
   bytes: AsyncIterable<Buffer>,
   path: string,
   { label, types, maxBytes, signal, disk }: StoreOptions<T>,
-): Promise<StoredInput<T>> {
+) {
   const files = workFiles(path);
   const file = await files.open(path, 'wx', 0o600);
   const hash = createHash('sha256');

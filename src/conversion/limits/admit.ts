@@ -1,5 +1,4 @@
 /** @module The limits of a conversion, and an estimate of its disk space, before a tool starts. */
-
 import type { ImageInfo, Size } from '../../images/image-info.ts';
 import { maxToolFileBytes } from '../../process/sandbox/configure.ts';
 import type { Config } from '../../tables/config.ts';
@@ -176,20 +175,12 @@ function estimateCompared(job: ConversionJob, pixels: number): number {
 /** Bytes of metadata that tools may unpack and copy, besides a multiple of the input. */
 const MAX_METADATA_BYTES = 16 * 1024 ** 2;
 
-/** Disk space of a conversion, in bytes. */
-export interface DiskBytes {
-  /** What is reserved for it. */
-  readonly reserved: number;
-  /**
-   * Maximum bytes of all files in its folder: what is reserved for it, and metadata. If its size is
-   * not known, several files can be as large as `maxToolFileBytes`: the decoded image, its frames
-   * and the result.
-   */
-  readonly folder: number;
-}
-
-/** Returns the disk space of a conversion to several results. */
-export function sumDiskBytes(jobs: readonly ConversionJob[], inputBytes: number, config: Config): DiskBytes {
+/**
+ * Returns the bytes to reserve for a conversion to several results, and the maximum bytes of all
+ * files in its folder, with metadata. If its size is not known, several files can be as large as
+ * `maxToolFileBytes`: the decoded image, its frames and the result.
+ */
+export function sumDiskBytes(jobs: readonly ConversionJob[], inputBytes: number, config: Config) {
   const most = maxToolFileBytes(config);
   let [reserved, folder] = [0, 4 * inputBytes + MAX_METADATA_BYTES];
   for (const job of jobs) {

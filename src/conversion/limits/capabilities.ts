@@ -3,7 +3,6 @@
  * the others. Selects the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`, and the tools and rights
  * that they need.
  */
-
 import type { Grant } from '../../process/policy.ts';
 import { isAtLeast, type Magick, type Toolchain, type ToolSearch } from '../../process/toolchain.ts';
 import type { Config } from '../../tables/config.ts';
@@ -29,29 +28,8 @@ interface Problem {
   readonly message: string;
 }
 
-/** A format that a setting enables by name and that does not work. */
-interface Unavailable extends Problem {
-  readonly setting: keyof ExtraSettings;
-  readonly type: InputType | OutputType;
-  /** What is missing, with the package to install. */
-  readonly cause: string;
-}
-
 /** Conversions that work on this machine. */
-export interface Capabilities {
-  /** Types that can be converted to at least one output. */
-  readonly inputs: readonly InputType[];
-  /** Formats that at least one input can be converted to. */
-  readonly outputs: readonly OutputType[];
-  /** Formats of {@link outputs} of which one file can have the results of several images. */
-  readonly combined: readonly OutputType[];
-  /** Returns whether files of this type can be converted to this format. */
-  supports(input: InputType, output: OutputType): boolean;
-  /** Standard conversions that do not work. */
-  readonly problems: readonly Problem[];
-  /** Formats that a setting enables by name and that do not work. */
-  readonly unavailable: readonly Unavailable[];
-}
+export type Capabilities = ReturnType<typeof detectCapabilities>;
 
 /** Oldest tested version with `-alpha off-if-opaque`. Early ImageMagick 7 does not have it. */
 const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
@@ -82,7 +60,7 @@ export function detectCapabilities(
   toolchain: Toolchain,
   settings: ExtraSettings,
   refused: ReadonlyMap<ToolName, string> = new Map(),
-): Capabilities {
+) {
   const { magick } = toolchain;
   const version = magick?.major ?? 7;
   /** Returns why a conversion does not work; undefined if it does. */
@@ -99,6 +77,7 @@ export function detectCapabilities(
       (problem) => problem !== undefined,
     )?.message;
   };
+  /** Returns whether files of this type can be converted to this format. */
   const supports = (input: InputType, output: OutputType) => findProblem(input, output) === undefined;
   const enabled = enabledTypes(settings);
   const outputs = enabled.outputs.filter((output) => enabled.inputs.some((input) => supports(input, output)));
@@ -109,10 +88,15 @@ export function detectCapabilities(
   ];
   return {
     supports,
+    /** Types that can be converted to at least one output. */
     inputs: enabled.inputs.filter((input) => outputs.some((output) => supports(input, output))),
+    /** Formats that at least one input can be converted to. */
     outputs,
+    /** Formats of which one file can have the results of several images. */
     combined: outputs.filter((type) => COMBINED_TYPES.includes(type) && !missingCombiner(type, toolchain)),
+    /** Standard conversions that do not work. */
     problems: [...missingTools(toolchain, refused), ...(magick ? missingCoders(magick) : [])],
+    /** Formats that a setting enables by name and that do not work. */
     unavailable: named.flatMap(([setting, type, cause]) =>
       cause === undefined
         ? []
@@ -174,10 +158,7 @@ function extraTypes({ EXTRA_INPUTS, EXTRA_OUTPUTS }: ExtraSettings) {
 }
 
 /** Returns all enabled types, whether or not they work on this machine. */
-export function enabledTypes(settings: ExtraSettings): {
-  readonly inputs: readonly InputType[];
-  readonly outputs: readonly OutputType[];
-} {
+export function enabledTypes(settings: ExtraSettings) {
   const { inputs, outputs } = extraTypes(settings);
   return { inputs: [...INPUT_TYPES, ...inputs], outputs: [...OUTPUT_TYPES, ...outputs] };
 }

@@ -23,20 +23,15 @@ const compareInThread = shareThreads(() =>
   createThread<Comparison, Likeness>(COMPARE_WORKER, { ms: COMPARE_TIMEOUT_MS, work: 'comparisons' }),
 );
 
-/** How much a result differs from its image: 1 is the most that looks the same. */
-export interface Compared extends Pick<Likeness, 'hasFewColours'> {
-  readonly difference: number;
-}
-
 /**
- * Compares the files that a trial has written.
+ * Compares the files that a trial has written. Of the difference, 1 is the most that looks the same.
  *
  * @throws {ServiceError} if the tools have not written them, CONVERSION_TIMEOUT or OVERLOADED
  */
 export async function compareResult(
   { suffix }: ConversionJob,
   { source }: Pick<RunningConversion, 'source'>,
-): Promise<Compared> {
+) {
   const [one = '', other = ''] = [REFERENCE_FILE, DECODED_RESULT].map((name) =>
     join(source.folder, nameFile(name, suffix)),
   );
