@@ -1,5 +1,4 @@
 /** @module Parses messages of tools, and translates their failures into errors for the client. */
-
 import { isNearlyFull } from '../../files/workspace.ts';
 import type { KindRow } from '../../images/kinds.ts';
 import { CommandError } from '../../process/command.ts';
@@ -87,14 +86,10 @@ const isFileTooLarge = (tool: ToolName, { signal, exitCode }: CommandError): boo
   signal === 'SIGXFSZ' || (tool === 'magick' && exitCode === 25);
 
 /** Warnings about a JPEG that ends early, or damaged fax lines of a TIFF, which become white. */
-const TRUNCATED = new RegExp(
-  [
-    /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)) .* @ warning\/jpeg\.c\//,
-    /^(?:Premature EO[FL]|Line length mismatch|Bad code word) at .*Fax\d?Decode.* @ warning\/tiff\.c\//,
-  ]
-    .map(({ source }) => source)
-    .join('|'),
-);
+const TRUNCATED = [
+  /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)) .* @ warning\/jpeg\.c\//,
+  /^(?:Premature EO[FL]|Line length mismatch|Bad code word) at .*Fax\d?Decode.* @ warning\/tiff\.c\//,
+];
 
 /** ImageMagick's messages about a colour profile. The image itself can be valid. */
 const PROFILE_ERROR =
@@ -204,7 +199,7 @@ export function warningsIn(stderr: string): {
 } {
   const messages = trustedMessagesIn(stderr);
   return {
-    isTruncated: messages.some((message) => TRUNCATED.test(message)),
+    isTruncated: messages.some((message) => TRUNCATED.some((pattern) => pattern.test(message))),
     hasProfileError: messages.some((message) => PROFILE_ERROR.test(message)),
   };
 }
