@@ -1,5 +1,4 @@
 /** @module Types of a conversion, for the callers of {@link Convert}. */
-
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { FrameTiming } from '../images/combined/combiner.ts';
 import type { RepairContext } from '../images/containers/file.ts';

@@ -1,5 +1,4 @@
 /** @module One conversion of a stored file: inspect, plan, admit, wait, run, describe. */
-
 import { mapInTurns } from '../images/containers/event-loop.ts';
 import { KnownResultError } from '../tables/errors.ts';
 import type { OutputType } from '../tables/formats.ts';
@@ -156,14 +155,12 @@ async function withReservation<T extends { readonly bytes: number }>(
   let bytes = 0;
   try {
     const results = await convert();
-    bytes = sum(valuesOf(results).map((result) => result.bytes));
+    bytes = valuesOf(results).reduce((total, result) => total + result.bytes, 0);
     return results;
   } finally {
     settle?.(bytes);
   }
 }
-
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
 /** Creates the report of a conversion to the metrics. Its results share its time equally. */
 function createReport({ source, onFinished }: ConvertDeps & FileConversion, variants: readonly Variant[]) {

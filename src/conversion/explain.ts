@@ -1,5 +1,4 @@
 /** @module What a conversion would do, and why, before any tool runs. */
-
 import { shellWords } from '../base/shell.ts';
 import { combinesFrames, OUTPUTS } from '../tables/formats.ts';
 import type { ToolName } from '../tables/tools.ts';

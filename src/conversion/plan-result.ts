@@ -1,5 +1,4 @@
 /** @module Plans each result of a file, and rejects those above a limit or impossible here. */
-
 import type { ImageInfo } from '../images/image-info.ts';
 import { countArgumentBytes, MAX_ARGUMENT_BYTES } from '../process/command.ts';
 import type { Config } from '../tables/config.ts';

@@ -1,5 +1,4 @@
 /** @module Finds installed tools, their versions, and the formats that ImageMagick supports. */
-
 import { hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, realpath, stat } from 'node:fs/promises';

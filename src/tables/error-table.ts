@@ -3,7 +3,6 @@
  * message and the arguments of an example. A message helps the sender of the request and reveals
  * nothing about the machine.
  */
-
 import { formatByteLimit, plural } from '../base/text.ts';
 import type { Config } from './config.ts';
 import { describeDisabled, INPUTS, MAX_DIMENSION, MAX_SIDE, MAX_WATERMARK, OUTPUTS } from './formats.ts';

@@ -1,5 +1,4 @@
 /** @module What tools must find out before results can be planned, because no header states it. */
-
 import type { RunningConversion } from '../context.ts';
 import { admitTogether, checkLimits } from '../limits/admit.ts';
 import { deriveAgain } from '../plan/job.ts';

@@ -1,5 +1,4 @@
 /** @module What each measurement of an image states about itself. */
-
 import type { RunningConversion } from '../context.ts';
 import type { ConversionJob, Measured, PlannedJob } from '../plan/types.ts';
 

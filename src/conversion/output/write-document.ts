@@ -1,5 +1,4 @@
 /** @module Writes a PDF of the files that the commands of its plan have written. */
-
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withoutTexts } from '../../images/colour/icc.ts';

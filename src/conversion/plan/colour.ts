@@ -2,7 +2,6 @@
  * @module Converts colours and transparency to those that the result can hold. An image that loses
  * its profile is converted to sRGB, because its colours would change otherwise. Pure.
  */
-
 import { type ColourTablesFile, differsFromSrgb, type Page } from '../../images/image-info.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { isOptionSet, optionsWith } from '../../tables/options.ts';

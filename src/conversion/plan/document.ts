@@ -2,7 +2,6 @@
  * @module Pages of a PDF: how each picture is encoded, and the files that the commands write for
  * it. A PDF contains the bytes of these files as they are; see `src/images/pdf/`. Pure.
  */
-
 import { combineOrientations, type ImageFacts, type Scale, swapsSides } from '../../images/image-info.ts';
 import { DPI, INPUTS, type InputType } from '../../tables/formats.ts';
 import { isOpaqueStill } from './decode.ts';

@@ -1,5 +1,4 @@
 /** @module Pages of a PDF: their size, and the place of the picture on each. Pure. */
-
 import type { Area, Scale, Size } from '../../images/image-info.ts';
 import { parseMillimetres } from '../../tables/options.ts';
 import type { PageOptions } from './types.ts';

@@ -1,5 +1,4 @@
 /** @module Commands of librsvg and pdftocairo, which render at the size of the result. Pure. */
-
 import { type ImageInfo, invertOrientation, type Size, turnArea, turnSize } from '../../images/image-info.ts';
 import { hasSpace, layOutPage, MAX_PAGE_POINTS, type PageLayout } from './page.ts';
 import { cropOffset, keptPoint, padOffset } from './position.ts';

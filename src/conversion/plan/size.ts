@@ -1,5 +1,4 @@
 /** @module Sizes of the frames and pages to convert, at each stage of a conversion. */
-
 import {
   type Area,
   combineOrientations,

@@ -1,5 +1,4 @@
 /** @module The results of a file, and what becomes of each: one that fails can be skipped. */
-
 import { mapInTurns } from '../../images/containers/event-loop.ts';
 import { errorOfFile, isFileError, type ServiceError } from '../../tables/errors.ts';
 import type { FileConversion, Variant } from '../context.ts';

@@ -1,5 +1,4 @@
 /** @module Finds the protections that work on this machine, by running the tools under them. */
-
 import { realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { PROBE_TIMEOUT_MS, type RunCommand } from '../command.ts';

@@ -1,5 +1,4 @@
 /** @module Self-tests: small conversions that show whether the tools work in a sandbox. */
-
 import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../../files/workspace.ts';
