@@ -20,10 +20,7 @@ import { ALL_EXTRAS } from '../helpers/extra.ts';
 import { withoutDates } from '../helpers/pdf.ts';
 import { useEngine } from '../helpers/service.ts';
 
-/**
- * Options that change the result of few images, and why the key of others changes nevertheless, by
- * their types and formats.
- */
+/** Options that change few results, and why keys change nevertheless, by types and formats. */
 interface Spelling {
   readonly options: Partial<ConvertOptions>;
   readonly reasons: readonly {
@@ -66,10 +63,7 @@ const SPELLINGS: Readonly<Record<string, Spelling>> = {
   },
 };
 
-/**
- * Two conversions of each file to each format are compared: by fork servers, and by new starts of
- * the tools, with other spellings.
- */
+/** Compares results of each file by fork servers and by new starts, with other spellings. */
 describe('results of all fixtures by fork servers and by new starts of the tools', () => {
   const forked = useEngine(ALL_EXTRAS);
   const started = useEngine({ ...ALL_EXTRAS, FORK_SERVER: 'off' });

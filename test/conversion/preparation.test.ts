@@ -16,11 +16,7 @@ const OPTIONS = { format: 'png', quality: 80, metadata: 'none' } as const;
 const drawing = (spaces = 0): Buffer =>
   gzipSync(`<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">${' '.repeat(spaces)}</svg>`);
 
-/**
- * Converts or identifies a packed SVG.
- *
- * @param store called between the unpacking and the writing of the text
- */
+/** Converts or identifies a packed SVG. `store` is called before the unpacked text is written. */
 const prepare = (
   engine: ConversionEngine,
   packed: Buffer,

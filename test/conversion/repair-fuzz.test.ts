@@ -19,27 +19,16 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { METADATA_VALUES } from '../helpers/plans.ts';
 import { repairContext } from '../helpers/repairs.ts';
 
-/**
- * @module Repairs of any input terminate, fail only with an error for the client, and do not make a
- * file much larger.
- */
+/** @module Repairs of any input end, fail only with expected errors, and add few bytes. */
 
 /** CI sets FUZZ=thorough: it tries many more files, which takes minutes. */
 const MUTATIONS = process.env.FUZZ === 'thorough' ? 40 : 8;
 const SEED = 20_261_124;
-/**
- * Maximum number of bytes that a repair adds: directories of a TIFF are appended, each at most as
- * long as 200 tags.
- */
+/** Maximum bytes that a repair adds: directories of a TIFF, each at most as long as 200 tags. */
 const MAX_GROWTH = 16 * 1024;
-/**
- * Maximum number of bytes that are not counted: repairs write fields of a header of fixed length,
- * even if the file ends in it.
- */
+/** Maximum bytes that are not counted: fields of a fixed length, even if the file ends in one. */
 const MAX_UNCOUNTED = 138;
-/**
- * Maximum number of pixels to decode. The limits of the service reject images beyond `MAX_PIXELS`.
- */
+/** Maximum number of pixels to decode. The service rejects images beyond `MAX_PIXELS`. */
 const MAX_DECODED_PIXELS = 100_000;
 /** Errors that a damaged header can cause. */
 const EXPECTED: readonly ErrorCode[] = ['RESOURCE_LIMIT_EXCEEDED', 'CORRUPT_IMAGE', 'FILE_TOO_LARGE'];
@@ -51,10 +40,7 @@ const PALETTE_ERROR = new Error('x', {
 
 let folder: string;
 
-/**
- * Repairs a file with everything that applies to it. Fails for an unexpected error, or for too many
- * bytes.
- */
+/** Repairs a file with all that applies. Fails for an unexpected error, or for too many bytes. */
 async function repairs(type: InputType, bytes: Buffer, metadata: KeptMetadata): Promise<void> {
   for (const name of readdirSync(folder)) rmSync(join(folder, name));
   const path = join(folder, INPUT_FILE);

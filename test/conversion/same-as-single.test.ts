@@ -1,10 +1,7 @@
 // @full: all fixtures in several variants
 // @slow
 // @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
-/**
- * @module Converts every fixture to variants at once, and one by one, and compares the results byte
- * by byte.
- */
+/** @module Compares the bytes of variants of every fixture at once with those one by one. */
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,10 +25,7 @@ const options = (given: Partial<ConvertOptions>): ConvertOptions => ({
   ...given,
 });
 
-/**
- * Variants that share as much as possible, and nothing, and that need other tools, several
- * attempts, and frames.
- */
+/** Variants that share much or nothing, and that need other tools, several attempts, or frames. */
 const VARIANTS: readonly Variant[] = Object.entries({
   small: { width: 60 },
   tiny: { width: 20, format: 'jpg' },
@@ -60,10 +54,7 @@ const VARIANTS: readonly Variant[] = Object.entries({
   options: options(given),
 }));
 
-/**
- * Number of variants of each file. Over all files, each variant is together with each other one at
- * least twice.
- */
+/** Variants of each file. Over all files, each pair of variants is together at least twice. */
 const VARIANTS_PER_FILE = 5;
 
 /** Returns variants for a file, by its place in the list. */

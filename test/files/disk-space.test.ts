@@ -5,10 +5,7 @@ import type { ServiceError } from '../../src/tables/errors.ts';
 
 const MIB = 1024 ** 2;
 
-/**
- * Creates the accounting of a disk of this size plus the reserve. Its free space shrinks as
- * requests store data.
- */
+/** Creates the accounting of a disk of this size plus the reserve, which stored data fills. */
 function disk(mebibytes: number) {
   const space = new DiskSpace(async () => mebibytes * MIB + MIN_FREE_BYTES - space.stored());
   const open = (client: string | undefined, size = 0): Promise<DiskAccount> => space.open(client, size * MIB);
@@ -33,10 +30,7 @@ function disk(mebibytes: number) {
 }
 
 const codeOf = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
-    () => 'OK',
-    ({ code }: ServiceError) => code,
-  );
+  promise.then(() => 'OK').catch(({ code }: ServiceError) => code);
 
 describe('disk space accounting', () => {
   it('counts announced uploads, so that concurrent requests do not rely on the same free bytes', async () => {

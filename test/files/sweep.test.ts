@@ -21,10 +21,7 @@ async function startInstance(tempDir: string) {
   return { child, name: basename(String(printed).trim()) };
 }
 
-/**
- * Creates the folder of an instance with a request, whose owner differs in these properties from
- * this process.
- */
+/** Creates the folder of an instance whose owner differs from this process, with a request. */
 async function instanceFolder(tempDir: string, differences: object = {}): Promise<string> {
   const folder = await makeInstanceFolder(tempDir);
   const owner = { ...(await readInstanceFolder(folder))?.owner, ...differences };

@@ -126,10 +126,7 @@ const TRICKS: readonly (readonly string[])[] = [
   ].map((output) => ['PNG:in.png', output]),
 ];
 
-/**
- * Commands that only the formats of EXTRA_INPUTS and EXTRA_OUTPUTS need. A policy with these
- * formats permits them.
- */
+/** Commands that only EXTRA_INPUTS and EXTRA_OUTPUTS need, whose policy permits them. */
 const GRANTED: Readonly<Record<string, readonly string[]>> = {
   'reading JPEG 2000': ['JP2:scene.jp2', 'PNG:out.png'],
   'reading PSD': ['PSD:scene.psd', 'PNG:out.png'],

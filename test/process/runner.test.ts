@@ -144,10 +144,7 @@ for (const mode of MODES) {
       expect((await failure(run(endless))).reason).to.equal('timeout');
     });
 
-    /**
-     * Ignores SIGTERM, starts a child that does, too, and writes the IDs of both to a file, as this
-     * process sees them.
-     */
+    /** Ignores SIGTERM, as does its child, and writes the IDs of both, as seen here, to a file. */
     const STUBBORN = `trap '' TERM INT HUP
 sh -c 'trap "" TERM INT HUP; read pid rest < /proc/self/stat; echo $pid >> pids; sleep 60' &
 read pid rest < /proc/self/stat; echo $pid >> pids

@@ -14,9 +14,7 @@ import { ALL_OUTPUT_TYPES } from '../../../src/tables/formats.ts';
 const MEGAPIXEL: ImageInfo = { type: 'png', width: 1000, height: 1000 };
 const INPUT_BYTES = 5000;
 
-/**
- * Returns the estimate for one megapixel in bytes per pixel, without the fixed part and the input.
- */
+/** Returns the estimate for a megapixel in bytes per pixel, without fixed bytes and the input. */
 function perPixel(
   image: Partial<ImageInfo>,
   given: Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>,

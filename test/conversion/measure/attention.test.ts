@@ -7,10 +7,7 @@ const SIDE = 32;
 type Colour = readonly [red: number, green: number, blue: number];
 type Paint = (x: number, y: number) => Colour;
 
-/**
- * Paints a bitmap as the tools write it: a header, and rows from the bottom with blue, green and
- * red.
- */
+/** Paints a bitmap as tools write it: a header, and rows from the bottom with blue, green, red. */
 function paint(colourAt: Paint): Buffer {
   const bitmap = Buffer.alloc(REDUCED_BYTES);
   for (let y = 0; y < SIDE; y += 1)

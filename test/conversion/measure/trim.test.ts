@@ -14,10 +14,7 @@ import { useEngine } from '../../helpers/service.ts';
 
 type Box = Readonly<Record<'left' | 'top' | 'width' | 'height', number>>;
 
-/**
- * Returns the area of all pixels that differ from the top left one by more than a tolerance in
- * percent; undefined for none.
- */
+/** Returns the area of pixels that differ from the top left one by more than a tolerance in %. */
 function boxOf({ width, height, data }: Pixels, tolerance: number): Box | undefined {
   const limit = (tolerance / 100) ** 2;
   const isContent = (at: number): boolean => {
@@ -71,10 +68,7 @@ describe('trim', () => {
   const pixelsOf = async (file: Buffer, options: Partial<ConvertOptions> = {}): Promise<Pixels> =>
     decode((await make(file, options)).file, options.format ?? 'png');
 
-  /**
-   * Expects that each result is what the judge cuts out of the result without `trim`. Returns the
-   * areas.
-   */
+  /** Expects of each result what the judge cuts out of that without `trim`. Returns the areas. */
   const expectTrimmed = async (
     file: Buffer,
     tolerances: readonly number[],

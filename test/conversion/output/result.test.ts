@@ -8,6 +8,7 @@ import { checkResult } from '../../../src/conversion/output/result.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { requires } from '../../helpers/skips.ts';
+import { failure } from '../../helpers/util.ts';
 
 const TOOL_ERRORS = new URL('../../../src/conversion/output/tool-errors.ts', import.meta.url).href;
 const ERRORS = new URL('../../../src/tables/errors.ts', import.meta.url).href;
@@ -44,12 +45,9 @@ describe('the result of a tool', () => {
         /^expected image\.png, found: image[^ ]+, image[^ ]+, image[^ ]+$/,
       ],
     ] as const) {
-      const error = await verify(names).then(
-        () => undefined,
-        (reason: Error) => reason,
-      );
+      const error = await failure(verify(names));
       expect(error).to.include({ code: 'CORRUPT_IMAGE' });
-      expect((error?.cause as Error | undefined)?.message).to.match(found);
+      expect((error.cause as Error).message).to.match(found);
     }
   });
 
@@ -59,9 +57,9 @@ describe('the result of a tool', () => {
     const toJpeg = createJob({ type: 'png' }, options, { magick: 7 });
     expect((await verify(['image.jpg'], jpeg, toJpeg)).bytes).to.equal(jpeg.length);
     const cut = jpeg.subarray(0, -1);
-    const { code, cause } = await verify(['image.jpg'], cut, toJpeg).catch((reason) => reason);
-    expect(code).to.equal('CORRUPT_IMAGE');
-    expect(cause.message).to.include('not a complete file');
+    const error = await failure(verify(['image.jpg'], cut, toJpeg));
+    expect(error).to.include({ code: 'CORRUPT_IMAGE' });
+    expect((error.cause as Error).message).to.include('not a complete file');
   });
 
   it('that is invalid is DISK_FULL while the disk is full, and CORRUPT_IMAGE otherwise', async function () {

@@ -97,10 +97,7 @@ describe('a failed command', () => {
     );
   });
 
-  /**
-   * Messages of the tools that determine the error. A file name can contain their text in another
-   * message.
-   */
+  /** Messages that determine the error. A file name in another message can contain their text. */
   for (const [message, meaning] of [
     ["time limit exceeded `in' @ fatal/cache.c/GetImagePixelCache/1877.", 'CONVERSION_TIMEOUT'],
     ["TimeLimitExceeded `in' @ fatal/cache.c/GetImagePixelCache/1877.", 'CONVERSION_TIMEOUT'],

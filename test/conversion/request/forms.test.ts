@@ -30,10 +30,7 @@ const POSITIONS =
   'centre, north, northeast, east, southeast, south, southwest, west, northwest';
 const POINTS = ', or a point as left%,top% with two numbers from 0 to 100';
 
-/**
- * Values of a field that are rejected with what is expected, and values that are accepted, besides
- * an empty one.
- */
+/** Values that are rejected with what is expected, and those accepted besides an empty one. */
 type Row = readonly [expected: string, rejected: readonly string[], accepted: readonly string[]];
 const VALUES: Readonly<Record<string, Row>> = {
   ...Object.fromEntries(OPTION_NAMES.flatMap(numericRow)),

@@ -2,10 +2,7 @@
 import { expect } from 'chai';
 import { encodeWithin, searchLikeness } from '../../../src/conversion/steps/search-quality.ts';
 
-/**
- * Sizes by quality like those of real encoders: steep above 80, flat below 30, and not strictly
- * monotonic.
- */
+/** Sizes by quality like those of encoders: steep above 80, flat below 30, and not monotonic. */
 const CURVES: Readonly<Record<string, (quality: number) => number>> = {
   'a JPEG of a photo': (quality) =>
     400_000 * Math.exp(0.022 * (quality - 80)) * (quality > 85 ? 1.05 ** (quality - 85) : 1),
@@ -82,10 +79,7 @@ describe('the search for a quality', () => {
   });
 });
 
-/**
- * Differences by quality like those of real images: of a photo, a page, a smooth gradient, and one
- * that no quality keeps.
- */
+/** Differences by quality as of a photo, a page, a smooth gradient, and what no quality keeps. */
 const DIFFERENCES: Readonly<Record<string, (quality: number) => number>> = {
   'a photo': (quality) => Math.exp(-0.035 * (quality - 70)),
   'a page, which is the same only with fine steps': (quality) => (quality < 80 ? 4 - quality / 30 : 0.8),

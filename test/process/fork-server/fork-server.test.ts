@@ -27,15 +27,10 @@ const SOURCE = new URL('../../../src/process/fork-server/fork-server.c', import.
 
 const hasCompiler = (): boolean => spawnSync('cc', ['--version']).status === 0;
 
-/**
- * Returns the processes of this machine that are fork servers, by the marker in their environment.
- */
+/** Returns the processes that are fork servers, by the marker in their environment. */
 const serversWith = (marker: string) => processesWhere('environ', (text) => text.includes(marker));
 
-/**
- * Kills processes with SIGKILL. Some can end before their turn, because a process before them was
- * killed.
- */
+/** Kills processes with SIGKILL. Some can end before their turn, with one before them. */
 function killAll(pids: readonly number[]): void {
   for (const pid of pids) {
     try {

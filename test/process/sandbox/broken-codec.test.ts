@@ -180,10 +180,7 @@ for (const { name, list, FORK_SERVER } of [
     const tryOut = (what: string, target?: string): Promise<ClientResponse> =>
       attempt(base, what, service.pid, target);
 
-    /**
-     * Checks that the server is healthy and serves other clients, and that the attempt left no
-     * trace.
-     */
+    /** Checks that the server is healthy, serves other clients, and has no trace of the attempt. */
     const unharmed = async (): Promise<void> => {
       const origin = base.replace('/api/v1', '');
       expect((await sendForm(`${origin}/livez`)).status, 'livez').to.equal(200);

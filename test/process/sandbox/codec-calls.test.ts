@@ -31,10 +31,7 @@ const SEARCH_PATH = '/usr/bin:/bin:/usr/sbin:/usr/local/bin';
 const CODECS = ['djxl', 'cjxl', 'avifenc'] as const;
 type Codec = (typeof CODECS)[number];
 
-/**
- * Instruction of BPF, and SECCOMP_RET_ERRNO with EPERM and SECCOMP_RET_KILL_PROCESS, which it
- * returns.
- */
+/** Instruction of BPF, and what it returns: SECCOMP_RET_ERRNO with EPERM, or RET_KILL_PROCESS. */
 const BPF_RETURN = 0x06;
 const REFUSE = 0x0005_0001;
 const KILL = 0x8000_0000;
@@ -65,10 +62,7 @@ const DECODED = [
   'private',
 ];
 
-/**
- * Inputs of the encoders: transparency, 16 bits, a profile, metadata, and one large enough for
- * several threads.
- */
+/** Inputs of the encoders: alpha, 16 bits, a profile, metadata, and one for several threads. */
 const ENCODED = {
   'window.png': () => fixturePath('window.png'),
   'p3.png': () => fixturePath('p3.png'),

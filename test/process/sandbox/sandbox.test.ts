@@ -24,10 +24,7 @@ import { startEngine, useOwnServices } from '../../helpers/service.ts';
 import { requires } from '../../helpers/skips.ts';
 import { eventually, failure, processesWhere, writeScript } from '../../helpers/util.ts';
 
-/**
- * @module Attempts of a compromised codec. Python stands in for it, since it can make any system
- * call.
- */
+/** @module Attempts of a compromised codec. Python stands in for it, with any system call. */
 
 const PYTHON = realpathSync('/usr/bin/python3');
 const MIB = 1024 ** 2;
@@ -178,10 +175,7 @@ for (const { syscalls, served, proven } of CASES) {
   });
 }
 
-/**
- * Builds a library that reports version 2 of Landlock, which lacks the right to truncate: that of
- * Linux before 6.2.
- */
+/** Builds a library that reports version 2 of Landlock, without the right to truncate. */
 async function buildOlderLandlock(): Promise<string> {
   const source = join(await makeTempDir('landlock'), 'older.c');
   await writeFile(
