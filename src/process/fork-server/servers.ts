@@ -45,7 +45,6 @@ const DEFAULTS = {
   maxAgeMs: 3_600_000,
   /** Waits for a backoff, in ms. */
   wait: delay as (ms: number) => Promise<unknown>,
-  /** Called when a server has been replaced. */
   onRenewal: (_reason: RenewalReason): void => {},
   /** Called when a tool cannot be a server, and is started for each image instead. */
   onRefused: (_file: string, _error: Error): void => {},
@@ -182,7 +181,7 @@ export class ForkServers {
   readonly options: ForkServersOptions & typeof DEFAULTS;
   readonly #toolServers = new Map<string, ToolServer>();
   readonly #ending = new Set<Promise<void>>();
-  #closed = false;
+  closed = false;
   /** Namespaces work for all servers or for none. */
   #namespaces = true;
 
@@ -222,30 +221,21 @@ export class ForkServers {
     return toolServer.run(job);
   }
 
-  /** Number of tools that are served. */
-  get count(): number {
-    return this.#toolServers.size;
-  }
-
   /** Whether all servers have namespaces of their own. */
   get isolated(): boolean {
-    return this.count > 0 && [...this.#toolServers.values()].every(({ isolated }) => isolated);
-  }
-
-  get closed(): boolean {
-    return this.#closed;
+    return this.#toolServers.size > 0 && [...this.#toolServers.values()].every(({ isolated }) => isolated);
   }
 
   /** Ends all servers after their jobs. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.closed = true;
     await Promise.allSettled([...this.#toolServers.values()].map((toolServer) => toolServer.close()));
     await Promise.allSettled(this.#ending);
   }
 
   /** Starts a server of a tool: in namespaces, unless a server could not use them. */
   async open(tool: ServedTool): Promise<ForkServer> {
-    if (this.#closed) throw new Error('the fork servers are closed');
+    if (this.closed) throw new Error('the fork servers are closed');
     const { library, concurrency } = this.options;
     const { file, prepare } = tool;
     const env = { ...this.options.env, ...tool.env };
@@ -272,11 +262,9 @@ const hasCrashed = ({ exit }: JobEnd): boolean => !exit.error && !ORDINARY.inclu
 
 /** Identifies the state of files and folders. */
 export async function signatureOf(paths: readonly string[]): Promise<string> {
-  const states = paths.map((path) =>
-    stat(path).then(
-      ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
-      () => '',
-    ),
-  );
+  const states = paths.map(async (path) => {
+    const info = await stat(path).catch(() => undefined);
+    return info ? `${info.ino} ${info.size} ${info.mtimeMs}` : '';
+  });
   return (await Promise.all(states)).join('\n');
 }
