@@ -114,10 +114,9 @@ export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
 /** Returns whether the kernel can confine a program that is linked dynamically. */
 function canConfine(confine: Confine, { createTrialRunner, folder: cwd }: SandboxOptions): Promise<boolean> {
   const command = { file: '/bin/sh', args: ['-c', ':'], cwd, timeoutMs: PROBE_TIMEOUT_MS };
-  return createTrialRunner(confine)(command).then(
-    () => true,
-    () => false,
-  );
+  return createTrialRunner(confine)(command)
+    .then(() => true)
+    .catch(() => false);
 }
 
 /**
@@ -134,11 +133,9 @@ async function stillRuns(
 ): Promise<boolean> {
   const run = createTrialRunner(confine);
   if (needsTrial && (await runTrial(path, trial, run, folder))) return true;
-  const printed = await run({ file: path, args, cwd: folder, timeoutMs: PROBE_TIMEOUT_MS }).then(
-    ({ stdout, stderr }) => stdout + stderr,
-    () => '',
-  );
-  if (!pattern.test(printed)) return false;
+  const probe = { file: path, args, cwd: folder, timeoutMs: PROBE_TIMEOUT_MS };
+  const { stdout, stderr } = await run(probe).catch(() => ({ stdout: '', stderr: '' }));
+  if (!pattern.test(stdout + stderr)) return false;
   return !needsTrial || !(await runTrial(path, trial, createTrialRunner(undefined), folder));
 }
 
