@@ -1,4 +1,5 @@
 /** @module What tools must find out before results can be planned, because no header states it. */
+import { mapInTurns } from '../../images/containers/event-loop.ts';
 import type { RunningConversion } from '../context.ts';
 import { admitTogether, checkLimits } from '../limits/admit.ts';
 import { deriveAgain } from '../plan/job.ts';
@@ -61,11 +62,9 @@ const measureWatermarks = (jobs: Jobs, running: RunningConversion): Promise<Jobs
   eachValue(jobs, async (job) => deriveAgain(job, { watermarks: await makeWatermarks(job, running) }));
 
 /** Does work for each result that has not failed. The first error is that of all. */
-async function eachValue(jobs: Jobs, work: (job: ConversionJob) => Promise<ConversionJob>): Promise<Jobs> {
-  const done: Attempt<ConversionJob>[] = [];
-  for (const attempt of jobs)
-    done.push('value' in attempt ? { ...attempt, value: await work(attempt.value) } : attempt);
-  return done;
-}
+const eachValue = (jobs: Jobs, work: (job: ConversionJob) => Promise<ConversionJob>): Promise<Jobs> =>
+  mapInTurns(jobs, async (attempt) =>
+    'value' in attempt ? { ...attempt, value: await work(attempt.value) } : attempt,
+  );
 
 const isPlanned = (job: ConversionJob): job is PlannedJob => 'plan' in job;
