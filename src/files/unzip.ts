@@ -1,5 +1,6 @@
 /** @module Reads the files of a ZIP in order, without trusting the sizes that it declares. */
 import { isUtf8 as isValidUtf8 } from 'node:buffer';
+import { constants } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { type Entry, getFileNameLowLevel, openPromise, validateFileName, type ZipFile } from 'yauzl';
 import { isSystemFile } from '../base/text.ts';
@@ -9,16 +10,11 @@ import { ServiceError, serviceErrorFrom } from '../tables/errors.ts';
 export interface ZippedFile {
   /** Path in the archive, with forward slashes. */
   readonly name: string;
-  /** Returns the decompressed content. */
   read(): AsyncIterable<Buffer>;
 }
 
 /** Maximum length of an entry's path, in bytes. File systems permit 255 for each component. */
 const MAX_NAME_BYTES = 1024;
-
-/** Bits of an entry's Unix mode, see inode(7). */
-const FILE_TYPE = 0xf000;
-const SYMLINK = 0xa000;
 
 /** General purpose bit 11: the name is UTF-8 (APPNOTE 6.3.10, section 4.4.4). */
 const UTF8_FLAG = 0x800;
@@ -81,9 +77,9 @@ function isSystemError(cause: unknown): boolean {
 
 const isIgnored = (name: string): boolean => name.split('/').at(-1) === '' || isSystemFile(name);
 
-function isSymlink({ externalFileAttributes }: Entry): boolean {
-  return ((externalFileAttributes >>> 16) & FILE_TYPE) === SYMLINK;
-}
+/** Returns whether the Unix mode of an entry is that of a link (inode(7)). */
+const isSymlink = ({ externalFileAttributes }: Entry): boolean =>
+  ((externalFileAttributes >>> 16) & constants.S_IFMT) === constants.S_IFLNK;
 
 async function* readEntry(
   archive: ZipFile,

@@ -56,7 +56,6 @@ process.on('exit', () => {
 /** The folder of one request. */
 export class Workspace {
   readonly path: string;
-  /** Disk space of the request. */
   readonly disk: DiskAccount;
 
   constructor(path: string, disk: DiskAccount) {
@@ -172,7 +171,7 @@ export class Workspaces {
     await createFolders(this.#tempDir);
     const made = await makeInstanceFolder(this.#tempDir);
     leftOnExit.add(made);
-    noteFolder(made);
+    if (isInMemory(made)) foldersInMemory.add(`${made}/`);
     return made;
   }
 
@@ -210,14 +209,12 @@ export async function removeFolder(path: string): Promise<void> {
   try {
     if (hasFilesInMemory(path) && isSmall(path)) {
       rmSync(path, { recursive: true, force: true });
-      // rmSync of Node.js 24 stops without an error at an entry that something else removes
-      // meanwhile.
+      // rmSync of Node.js 24 stops without an error at an entry that something else removes.
       if (!existsSync(path)) return;
     }
     await removeTree(path);
   } catch {
-    // The folder has changed during the removal, or a tool has removed the permissions of a folder
-    // in it.
+    // The folder has changed meanwhile, or a tool has removed permissions of a folder in it.
     await restoreRights(path);
     await removeTree(path);
   }
@@ -287,12 +284,8 @@ const inOtherThreads = {
   append: promisify(appendFile),
 } as WorkFiles;
 
+/** Folders whose files, and those of the folders in it, are in memory. Each ends in a slash. */
 const foldersInMemory = new Set<string>();
-
-/** Notes whether the files of this folder, and of those in it, are in memory. */
-function noteFolder(folder: string): void {
-  if (isInMemory(folder)) foldersInMemory.add(`${folder}/`);
-}
 
 /** Returns whether the files at or below `path` are in memory. */
 function hasFilesInMemory(path: string): boolean {
