@@ -39,10 +39,7 @@ export function pointOf(position: Position = 'center'): FocalPoint {
 export function cropOffset({ resized, result }: Fitting, { x, y }: FocalPoint): Offset {
   const offset = (from: number, to: number, share: number): number =>
     Math.min(from - to, Math.max(0, roundUp(from * share - to / 2)));
-  return {
-    x: offset(resized.width, result.width, x),
-    y: offset(resized.height, result.height, y),
-  };
+  return { x: offset(resized.width, result.width, x), y: offset(resized.height, result.height, y) };
 }
 
 /**
@@ -56,17 +53,12 @@ export function padOffset({ resized, result }: Fitting, { x, y }: FocalPoint): O
   };
 }
 
-/** An ImageMagick gravity, and the distance in pixels from its edges. */
-export interface Gravity extends Offset {
-  readonly gravity: string;
-}
-
 /**
  * Returns the nearest edges for a position, and the distance of `offset` from them: the result has
  * its size even if that of the image is another by one pixel. A corner, an edge or the centre does
  * not depend on the size.
  */
-export function edgeOffset({ resized, result }: Fitting, { x, y }: FocalPoint, offset: Offset): Gravity {
+export function edgeOffset({ resized, result }: Fitting, { x, y }: FocalPoint, offset: Offset) {
   const [across, down] = [
     edgeOf(x, offset.x, Math.abs(resized.width - result.width)),
     edgeOf(y, offset.y, Math.abs(resized.height - result.height)),

@@ -11,15 +11,7 @@ import type { Fitting } from '../../tables/fitting.ts';
 import { OUTPUTS } from '../../tables/formats.ts';
 import { convertsInks } from './colour.ts';
 import { isOpaqueAnimation, isOpaqueStill, orient } from './decode.ts';
-import {
-  crop,
-  cropOffset,
-  edgeOffset,
-  formatGeometry,
-  type Gravity,
-  keptPoint,
-  padOffset,
-} from './position.ts';
+import { crop, cropOffset, edgeOffset, formatGeometry, keptPoint, padOffset } from './position.ts';
 import { keepsSize, type ScaledDecoding } from './scaled-decoding.ts';
 import { honours } from './short-paths.ts';
 import { boxGeometry, isRenderedToFit, setsSize, shownArea } from './size.ts';
@@ -253,8 +245,7 @@ export function pad(job: ConversionJob): string[] {
     ]);
   });
   const colour = paddingColour(job);
-  // ImageMagick 6 leaves the alpha of a BMP with a palette undefined: what the memory held before
-  // would become visible.
+  // ImageMagick 6 leaves the alpha of a BMP with a palette undefined: older memory would show.
   const opaque = job.image.type === 'bmp' && colour === 'none' ? ['-alpha', 'set'] : [];
   return [...opaque, '-background', colour, '-compose', 'Copy', ...extend, '-compose', 'Over'];
 }
@@ -264,7 +255,6 @@ export const explainBorders: Sentence = (job) =>
     ? `borders of the colour ${paddingColour(job)} up to ${job.options.width} × ${job.options.height}`
     : undefined;
 
-/** Returns whether the resized image fills the box exactly. */
 const fills = ({ resized, result }: Fitting): boolean => isSameSize(resized, result);
 
 /** An image whose size is not known, for positions that do not depend on it. */
@@ -278,7 +268,7 @@ function placeEach({ fittings }: ConversionJob, place: (fitting: Fitting) => str
   return [...placed, '-delete', `0-${others.length}`];
 }
 
-function withGravity(gravity: Gravity['gravity'], operation: readonly string[]): string[] {
+function withGravity(gravity: string, operation: readonly string[]): string[] {
   return ['-gravity', gravity, ...operation, '+gravity', '+repage'];
 }
 

@@ -24,7 +24,7 @@ const compareInThread = shareThreads(() =>
 );
 
 /**
- * Compares the files that a trial has written. Of the difference, 1 is the most that looks the same.
+ * Compares the files of a trial. Of the difference, 1 is the most that looks the same.
  *
  * @throws {ServiceError} if the tools have not written them, CONVERSION_TIMEOUT or OVERLOADED
  */

@@ -34,13 +34,7 @@ import type { Step } from '../plan/step.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type PlannedJob } from '../plan/types.ts';
 import { compareResult } from './compare-result.ts';
 import { runSteps } from './run-steps.ts';
-import {
-  type Attempts,
-  encodeWithin,
-  type FoundQuality,
-  type Known,
-  searchLikeness,
-} from './search-quality.ts';
+import { encodeWithin, type FoundQuality, type Known, searchLikeness } from './search-quality.ts';
 
 /** A result, without what its conversion adds. */
 export type Converted = Omit<ConversionResult, 'key' | 'queuedMs' | 'preparedMs' | 'convertedMs'>;
@@ -133,19 +127,17 @@ export interface Encoded extends Converted {
 const hasAutoQuality = (options: ConvertOptions): boolean =>
   options.quality === 'auto' && OUTPUTS[options.format].quality && !isLossless(options);
 
-/** The lowest quality that looks the same, the results so far, and how many more may follow. */
-interface SameQuality extends FoundQuality, Required<Attempts> {
-  readonly hasFewColours: boolean;
-}
-
-/** Finds the lowest quality that looks the same. `first`: commands up to the first quality. */
+/**
+ * Finds the lowest quality that looks the same, with the results for other qualities, and returns
+ * how many more encodings may follow. `first`: commands up to the first quality.
+ */
 async function findQuality(
   job: PlannedJob,
   running: RunningConversion,
   first: readonly Step[],
   runPrinting: (steps: readonly Step[], attempt: ConversionJob) => Promise<void>,
   limit: number,
-): Promise<SameQuality> {
+) {
   const known: Known[] = [];
   let [trials, hasFewColours] = [0, false];
   const range = {
@@ -180,7 +172,6 @@ function limitBytes(job: ConversionJob, running: RunningConversion): number {
 const isLikeFile = (job: ConversionJob, { source: { type } }: RunningConversion): boolean =>
   isLikeSource({ ...job, image: { ...job.image, type } });
 
-/** Returns the notes about the quality and the bytes of a result. */
 function qualityNotes(
   job: ConversionJob,
   running: RunningConversion,

@@ -51,8 +51,7 @@ export async function runSteps(
   for (let next = queue.shift(); next; next = queue.shift()) {
     const { stdout, stderr } = await runStep(next, job, conversion);
     printed.stdout += stdout;
-    // Only warnings of ImageMagick are parsed, if there are no other lines. cjxl prints what it
-    // assumes about colours.
+    // Only warnings of ImageMagick are parsed, without other lines, such as cjxl prints.
     if (next.tool === 'magick') printed.stderr += stderr;
     if (next.rendersTo) {
       const rendered = await inspectRendered(source, nameFile(next.rendersTo, job.suffix));
@@ -84,8 +83,7 @@ export async function runStep(
     isSvg && config.CONVERT_TIMEOUT_MS > SVG_TIMEOUT_MS
       ? { ms: SVG_TIMEOUT_MS, work: 'SVGs' }
       : conversionLimit(config);
-  // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for
-  // that.
+  // Under the filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
   if (rendersTo) await workFiles(folder).rm(join(folder, rendersTo), { recursive: true, force: true });
   const remainingMs = Math.max(1, Math.ceil(deadline - performance.now()));
   return runCommand({

@@ -122,7 +122,6 @@ const SAFE_DISTANCE = 1.5;
 /** Slope of the logarithm of the bytes until there are two results: median of WebP and JPEG. */
 const DEFAULT_SLOPE = 0.025;
 
-/** Quality and size of a result. */
 type Encoded = Omit<Tried, 'difference'>;
 
 /** Returns a better quality, if there is one. `left`: how many encodings are left. */
