@@ -44,12 +44,9 @@ const RESERVED_SLOTS = 1;
 /** Converts images with the tools of this machine. */
 export type ConversionEngine = Awaited<ReturnType<typeof createConversionEngine>>;
 
-/** Callbacks for events of the engine. */
 interface EngineEvents {
-  /** A conversion has finished or failed. */
   conversion(conversion: ConversionEvent): void;
   toolKilled(reason: KillReason): void;
-  /** A fork server was replaced. */
   serverRenewed(reason: RenewalReason): void;
 }
 
@@ -109,8 +106,7 @@ export async function createConversionEngine(
     const capabilities = requireCapabilities(config, tools, log);
     if (!proven) {
       await assertPolicyEnforced(workspaces, toolchain, tools.run, config);
-      // A weaker sandbox can have a passing cause, such as a machine that is too busy for the
-      // trials.
+      // A weaker sandbox can have a passing cause, such as a machine too busy for the trials.
       if (layers.files === 'landlock' && layers.syscalls === 'allow-list' && refused.size === 0)
         cache?.save({ toolchain, served });
     }
@@ -125,22 +121,15 @@ export async function createConversionEngine(
     });
     const srgbProfile = `${ASSETS_DIR}/srgb.icc`;
     const machine = { config, toolchain, tools: toolContext(toolchain), run, srgbProfile };
-    const converter = createConvert({
-      ...machine,
-      queue,
-      maxThreads: Math.min(availableParallelism(), MAX_THREADS),
-      onFinished: events.conversion,
-    });
-    const identify = createIdentify({ ...machine, capabilities, queue });
-    const combine = createCombine({ ...machine, queue });
+    const maxThreads = Math.min(availableParallelism(), MAX_THREADS);
     return {
-      ...converter,
+      ...createConvert({ ...machine, queue, maxThreads, onFinished: events.conversion }),
+      identify: createIdentify({ ...machine, capabilities, queue }),
+      combine: createCombine({ ...machine, queue }),
       toolchain,
       /** Why other tools of this machine are not used. */
       refused,
       capabilities,
-      identify,
-      combine,
       workspaces,
       /** Layers of the sandbox that confines the tools. */
       layers,
