@@ -11,7 +11,6 @@ export interface NameParts {
   readonly number: number;
 }
 
-/** The words of patterns. */
 const WORDS = {
   name: ({ name }) => name,
   width: ({ size }) => String(size?.width),

@@ -12,13 +12,11 @@ export function shellWords(words: readonly string[], stdin?: string, stdout?: st
   return `${line}${input}${stdout === undefined ? '' : ` > ${stdout}`}`;
 }
 
-/** A form that curl sends. */
 interface CurlForm {
   readonly url: string;
   readonly fields: readonly (readonly [name: string, value: string])[];
   /** Path of the watermark. */
   readonly watermark?: string | undefined;
-  /** Name of the form field of each file. */
   readonly fileField: 'file' | 'files';
   /** Paths of the files, after the fields. */
   readonly files: readonly string[];

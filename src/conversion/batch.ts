@@ -14,7 +14,6 @@ import { toFrame } from './request/conflicts.ts';
  */
 const MAX_AT_ONCE = 20;
 
-/** The outcomes of the results of one file. */
 type Outcomes = readonly ConversionOutcome[];
 
 /** Converts a file of a batch, to the outcome of each result. `group`: see {@link Convert}. */

@@ -34,7 +34,6 @@ interface Running extends Combination {
   readonly path: string;
   /** Paths of the results, in order. Identical images share one. */
   readonly parts: readonly string[];
-  /** Maximum bytes of the combined file. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
 }

@@ -28,7 +28,6 @@ interface ConvertDeps extends Machine {
   readonly queue: Pick<ConversionQueue, 'enter'>;
   /** Maximum threads of a conversion, which uses those that no other needs when it starts. */
   readonly maxThreads: number;
-  /** Called when a conversion has finished. */
   readonly onFinished?: ((conversion: ConversionEvent) => void) | undefined;
 }
 

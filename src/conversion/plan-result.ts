@@ -17,7 +17,6 @@ import { MAX_PAGE_IMAGES } from './request/variants.ts';
 
 const CONTRADICTORY = new Error('the parts of the header contradict each other');
 
-/** What a result is planned with. */
 type PlanContext = Pick<FileConversion, 'config' | 'toolchain' | 'tools' | 'source'>;
 
 /**

@@ -102,7 +102,6 @@ async function encodeSmallest(
   return kept;
 }
 
-/** How a candidate is encoded. */
 type Candidate = Pick<ConvertOptions, 'format' | 'lossless' | 'colors'>;
 
 /**

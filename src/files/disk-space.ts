@@ -3,7 +3,6 @@ import { serviceError } from '../tables/errors.ts';
 
 /** A response that is being sent. */
 export interface PendingResponse {
-  /** Returns the current transfer rate. */
   bytesPerSecond(): number;
   /** Aborts the response. Its request then closes its account. */
   cutOff(): void;

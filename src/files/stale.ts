@@ -25,8 +25,7 @@ async function sweepFolder(path: string, now: number): Promise<boolean> {
   if (!folder) return false;
   const { owner, changedMs } = folder;
   if ((owner && (await isAlive(owner))) ?? changedMs > now - STALE_MS) return false;
-  // A folder without an owner is certain to be an unfinished folder of an instance only if it is
-  // empty.
+  // A folder without an owner is certainly an unfinished one of an instance only if it is empty.
   const removed = owner ? removeTree(path) : rmdir(path);
   return removed.then(() => true).catch(() => false);
 }

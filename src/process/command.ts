@@ -23,13 +23,11 @@ export interface Command {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Level of zlib with which the program compresses, instead of its own: 0 (not at all) to 9. */
   readonly deflateLevel?: number | undefined;
-  /** Time limit, in ms. */
   readonly timeoutMs: number;
   /** Limit of processor time in s, at most the default from the time limit. Needs the sandbox. */
   readonly cpuSeconds?: number;
   /** Limit of the address space, in bytes, at most that of the sandbox, which is the default. */
   readonly memoryBytes?: number | undefined;
-  /** Cancels the command. */
   readonly signal?: AbortSignal;
 }
 

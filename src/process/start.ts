@@ -12,7 +12,6 @@ import { createAnswerReader, encodeJob, HEADER_BYTES, type Job } from './fork-se
 import { lowerSessionPriority } from './priority.ts';
 
 export interface StartOptions {
-  /** The working directory. */
   readonly cwd: string;
   /** The complete environment. The program inherits no variables. */
   readonly env: Readonly<Record<string, string>>;
@@ -43,8 +42,7 @@ const OPTIONS = {
   killSignal: 'SIGKILL',
   // The first signal is already SIGKILL.
   forceKillAfterDelay: false,
-  // execa would kill the programs of requests in progress at SIGTERM. PR_SET_PDEATHSIG covers every
-  // end of the server.
+  // execa would kill programs of requests in progress at SIGTERM. PR_SET_PDEATHSIG covers any end.
   cleanup: false,
 } as const;
 

@@ -19,7 +19,6 @@ import { signatureOf } from './fork-server/servers.ts';
 import { magickLimits, maxToolFileBytes } from './sandbox/configure.ts';
 import { fingerprintTools, searchedTools, type Toolchain, type ToolSearch } from './toolchain.ts';
 
-/** What the trials have shown. */
 interface Proven {
   readonly toolchain: Toolchain;
   /** Paths of the tools that can be fork servers. */
@@ -70,7 +69,7 @@ export async function openTrialCache(folder: string | undefined, config: Config,
         JSON.stringify(entries, (_, value) => (value instanceof Set ? [...value] : value)),
       );
     },
-    /** Removes all results when a tool does not start, so that the next run tries the tools again. */
+    /** Removes all results when a tool does not start: the next run tries the tools again. */
     forgetOnFailure:
       (run: RunCommand): RunCommand =>
       (command) =>

@@ -112,7 +112,6 @@ const unavailable = (scope: ErrorScope, text: string, wait: number): ErrorRow<[]
   retryAfter: () => wait,
 });
 
-/** Returns the details of an exceeded limit. */
 const exceeds = (actual: number | undefined, limit: number, setting?: keyof Config): ErrorDetails => ({
   limit,
   actual,

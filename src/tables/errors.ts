@@ -39,7 +39,6 @@ const RETRYABLE_STATUSES = [408, 429, 503];
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly code: ErrorCode;
-  /** Arguments of the message. */
   readonly args: MessageArgs<ErrorCode>;
   readonly status: number;
   /** Value of `Retry-After` in seconds; undefined if waiting does not help. */

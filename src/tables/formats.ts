@@ -164,7 +164,6 @@ export const INPUTS = Object.fromEntries(
   ]),
 ) as Readonly<Record<InputType, InputFormat>>;
 
-/** Capabilities that a format has or not. */
 const CAPABILITIES = [
   'quality',
   'lossless',

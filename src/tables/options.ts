@@ -138,7 +138,6 @@ export type Effect =
   /** How many colours a PNG or GIF has. */
   | 'palette';
 
-/** One option. */
 interface OptionRow {
   readonly type: OptionType;
   readonly effect: Effect;
@@ -491,10 +490,7 @@ export const OPTIONS = {
     description:
       'Size of the pages of a PDF: that of the picture (`image`), `a3`, `a4`, `a5`, `letter`, `legal`, or `WIDTHxHEIGHT` in millimetres. The picture is scaled to the page, and never cropped. Other formats ignore it.',
     examples: ['image', 'a4', '100x150'],
-    flag: {
-      value: 'size',
-      help: 'pages of a PDF: image, a3, a4, a5, letter, legal or WIDTHxHEIGHT in mm',
-    },
+    flag: { value: 'size', help: 'pages of a PDF: image, a3, a4, a5, letter, legal or WIDTHxHEIGHT in mm' },
     control: { label: 'Page size' },
   },
   pageMargin: {

@@ -12,7 +12,6 @@ export interface VersionProbe {
 interface ToolRow {
   /** File names of the program. */
   readonly programs: readonly string[];
-  /** How to find out its version. */
   readonly probe: VersionProbe;
   /** Name in messages. */
   readonly label: string;
@@ -153,8 +152,7 @@ export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
   pdfinfo: { ...named('pdfinfo'), ...POPPLER },
   // Renders pages of a PDF.
   pdftocairo: { ...named('pdftocairo'), ...POPPLER, reads: FONTS, prepare: 'fontconfig' },
-  // Joins PDFs. It reads the streams of one after the other, so that its memory does not grow with
-  // the pictures.
+  // Joins PDFs, one after the other, so that its memory does not grow with the pictures.
   qpdf: {
     ...named('qpdf'),
     probe: { args: ['--version'], pattern: /^qpdf version (\d\S*)/m },

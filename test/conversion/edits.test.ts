@@ -61,8 +61,7 @@ describe('rotate, flip, scale, blur and greyscale', () => {
       const file = await read(name);
       const wrong: string[] = [];
       for (const [at, format] of engine.capabilities.outputs.entries()) {
-        // Two edits for each file and format: over all of them, each pair of a file or a format and
-        // an edit.
+        // Two edits for each file and format: over all, each pair of one of these and an edit.
         const [start, twice] = [2 * (place + at), [...EDITS, ...EDITS]];
         const pair = twice.slice(start % EDITS.length, (start % EDITS.length) + 2);
         const edits = SHORT_PATHS[name]?.includes(format) ? EDITS : pair;
@@ -144,8 +143,7 @@ describe('rotate, flip, scale, blur and greyscale', () => {
         const found = await pixelsOf(file, type, { scale, enlarge });
         expect(sizeOf(found), `${scale}`).to.deep.equal([width, height]);
         const expected = await toPixels(open(whole).resize(width, height, { fit: 'fill' }));
-        // librsvg draws each size anew, and sharp enlarges with three lobes of Lanczos instead of
-        // two.
+        // librsvg draws each size anew, and sharp enlarges with three lobes of Lanczos, not two.
         const least = type === 'svg' || scale > 100 ? 27 : 40;
         expect(difference(found, expected).psnr, `${scale}`).to.be.above(least);
       }

@@ -276,8 +276,7 @@ export async function repairAfterError(
   if (image.type === 'svg') return undefined;
   if (isProfileError(error)) return { ...image, profile: 'unusable' };
   const path = join(folder, INPUT_FILE);
-  // libjxl is stricter than decoders, such as about the end of the data and the order of the parts
-  // of a profile.
+  // libjxl is stricter than decoders, as about the end of the data and the order of a profile.
   if (isTranscoded && isDamaged(error)) {
     await correctMetadata(path, image, [], undefined);
     return { ...image, unrestorable: true };

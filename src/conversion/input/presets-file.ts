@@ -21,7 +21,6 @@ const preset = z.looseObject({
 });
 const schema = z.strictObject({ presets: z.array(preset) });
 
-/** A problem, and the path of the value that has it. */
 interface Problem {
   readonly path: readonly PropertyKey[];
   readonly message: string;

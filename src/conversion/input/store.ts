@@ -13,7 +13,6 @@ export interface StoreOptions<T extends FileType> {
   readonly types: readonly T[];
   /** Returns the maximum bytes for a type, or for an unknown type if undefined. May throw. */
   readonly maxBytes: (type: T | undefined) => number;
-  /** Aborts the writing. */
   readonly signal: AbortSignal;
   /** Disk space in which the bytes are reserved before they are written. */
   readonly disk: Pick<DiskAccount, 'store'>;

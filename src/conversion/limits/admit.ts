@@ -215,7 +215,6 @@ function resultPixels(job: ConversionJob): number {
   return Math.max(drawn, ...sums);
 }
 
-/** Returns the pixels of all images. */
 function countPixels(sizes: readonly Partial<Size>[]): number {
   return sizes.reduce((sum, { width = 0, height = 0 }) => sum + width * height, 0);
 }

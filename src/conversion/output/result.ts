@@ -33,7 +33,6 @@ import {
 import { invalidOutputError, isNoFile, warningsIn } from './tool-errors.ts';
 import { writeDocument } from './write-document.ts';
 
-/** Conversion that has written an output. */
 type OutputContext = Pick<ConversionInput, 'folder' | 'type' | 'label'>;
 
 /** Valid output of a conversion. */

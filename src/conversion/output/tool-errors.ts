@@ -12,13 +12,11 @@ import { INPUTS, OUTPUTS, type OutputType } from '../../tables/formats.ts';
 import type { ToolName } from '../../tables/tools.ts';
 import type { ConversionInput } from '../context.ts';
 
-/** File that an error is about. */
 type ErrorSubject = Pick<ConversionInput, 'type' | 'label'>;
 
 /** Message that the policy forbids an operation. A name of a profile is too short to imitate it. */
 const DENIED = /^attempt to perform an operation not allowed by the security policy .* @ error\//;
 
-/** Limit that a message reports as exceeded. */
 type Limit = 'time' | 'disk' | 'pixels' | 'side';
 
 /**
@@ -69,10 +67,8 @@ const LIMIT_MESSAGES: Readonly<Partial<Record<ToolName, Partial<Record<Limit, re
 /** Message of rsvg-convert about an SVG whose size only librsvg can calculate. */
 const DRAWING_LIMIT = /^The resulting image would be larger than (\d+) pixels on either dimension\.$/m;
 
-/** Finds the exceeded limit in the messages of a failed tool. */
 function exceededLimit(tool: ToolName, { stderr, signal }: CommandError): Limit | undefined {
-  // It prints a message for every failure except that of writing the result. A crash has no
-  // message, either.
+  // It prints a message for every failure but that of writing. A crash has no message, either.
   if (tool === 'img2webp' && stderr === '' && signal === undefined) return 'disk';
   const texts = tool === 'magick' ? trustedMessagesIn(stderr) : [stderr];
   const found = Object.entries(LIMIT_MESSAGES[tool] ?? {}).find(([, patterns]) =>

@@ -13,12 +13,10 @@ import { nameFile, OUTPUT_STEM } from '../plan/step.ts';
 import { type ConversionJob, type DocumentPage, type DocumentPlan, INPUT_FILE } from '../plan/types.ts';
 import { invalidOutputError, isNoFile } from './tool-errors.ts';
 
-/** A PDF to write. */
 interface Document {
   readonly source: Pick<ConversionInput, 'folder' | 'type' | 'label'>;
   readonly job: ConversionJob;
   readonly plan: DocumentPlan;
-  /** What the commands printed. */
   readonly printed: string;
 }
 

@@ -101,8 +101,7 @@ function tablesFor({ image, fittings, frameCount }: ConversionJob): ColourTables
 function toSrgb(job: ConversionJob, exact = isExactTransform(job)): string[] {
   const { type, cmyk, lab, profile, profileFile, declaredColour } = job.image;
   if (job.isPassthrough) return [];
-  // Declared colours take precedence over an embedded profile. That of a JPEG is external because
-  // ImageMagick would misread it.
+  // Declared colours precede an embedded profile. ImageMagick would misread that of a JPEG.
   const replaced = declaredColour || type === 'jpg' ? ['+profile', 'icc'] : [];
   // Selects how ImageMagick 7 converts colours.
   const transform = ['-define', `profile:highres-transform=${exact}`];
@@ -217,8 +216,7 @@ const FRAMES_PER_MEASUREMENT = 8;
 export function printHalfTransparent(job: ConversionJob): string[] {
   const { image, options } = job;
   if (OUTPUTS[options.format].alpha !== 'binary' || ['gif', 'jpg'].includes(image.type)) return [];
-  // ImageMagick 6 extracts the values of an alpha channel that is off. `set` makes such a channel
-  // opaque.
+  // ImageMagick 6 extracts alpha that is off, too. `set` makes such a channel opaque.
   const extract = ['-alpha', 'set', '-alpha', 'extract', '-function', 'Polynomial', '-4,4,0'];
   const count = job.frameCount;
   if (count === 1) return ['(', '+clone', ...extract, '-print', HALF_TRANSPARENT, '+delete', ')'];

@@ -136,8 +136,7 @@ function repairPage(page: Page, turn: Orientation): string[] {
   const { mirroredFor = UPRIGHT, orientation = UPRIGHT } = page;
   const repairs = [
     ...(ycc ? YCC_TO_RGB : []),
-    // Expands palettes, which ImageMagick also uses for greys. Black and white are right without: 8
-    // megapixels take 100 ms.
+    // Expands palettes, also used for greys. Black and white are right: 8 megapixels take 100 ms.
     ...(trueColour || paletteKind === 'bilevel' ? [] : ['-evaluate', 'add', '0']),
     ...(inverted ? ['-channel', 'RGB', '-negate', '+channel'] : []), // not alpha
     ...(unusedSamples ? ['-alpha', 'off'] : []),
@@ -310,8 +309,7 @@ export const explainOrientation: Sentence = ({ image, options, keepsAllFrames })
   const { type, orientation = UPRIGHT } = image;
   const { rotate, flip } = options;
   const said = [
-    // HEIF states the rotation and the reflection in properties of the image, and EXIF has no
-    // effect.
+    // HEIF has its own properties for rotation and reflection, and EXIF has no effect.
     orientation !== UPRIGHT &&
       !keepsAllFrames &&
       `turned upright (${isHeif(type) ? 'irot and imir, like ' : ''}EXIF ${orientation})`,

@@ -23,7 +23,6 @@ export function planDocument(job: ConversionJob): DocumentPlan | undefined {
   };
 }
 
-/** Names of the files of a page. */
 const fileOf = (at: number, what: 'jpg' | 'png' | 'tiff' | 'alpha.png'): string =>
   `sheet${SUFFIX}-${at}.${what}`;
 

@@ -44,8 +44,7 @@ function blur({ options: { blur: sigma }, trustedFitting: fitting }: ConversionJ
   const block = Math.min(MAX_REDUCTION, Math.floor(sigma / MIN_REDUCED_SIGMA));
   if (!fitting || block < MIN_REDUCTION) return gaussian(sigma);
   const { width, height } = pictureSize(fitting);
-  // The edges continue for a block or more, since those alone count beyond the image, not the
-  // averages at the edges.
+  // The edges continue for a block or more: they count beyond the image, not averages at them.
   const blocks = { width: Math.ceil(width / block) + 2, height: Math.ceil(height / block) + 2 };
   const extended = { width: blocks.width * block, height: blocks.height * block };
   const edges = formatGeometry(extended, { x: -block, y: -block });

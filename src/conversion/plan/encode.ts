@@ -13,10 +13,8 @@ function define(coder: string, values: Readonly<Record<string, string | number |
   return Object.entries(values).flatMap(([name, value]) => ['-define', `${coder}:${name}=${value}`]);
 }
 
-/** Arguments that encode to each format. */
 const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly string[]>> = {
-  // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality
-  // is an effort.
+  // ImageMagick 7 would encode quality 100 of an animation without loss. Lossless, it is an effort.
   webp: ({ options, options: { lossless = false }, tools: { magick } }) => [
     '-quality',
     String(lossless ? MAGICK_FEATURES.losslessWebpEffort[magick] : numericQuality(options)),
@@ -50,8 +48,7 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
   pdf: () => [], // its pages are files of other formats
   // Browsers show 8 bits, which take half of the time of 16.
   avif: ({ image }) => ['-depth', '8', ...compressPng(temporaryLevel(image), 1)],
-  // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads
-  // them unscaled.
+  // Fewer bits for few greys would turn white into black: cjxl 0.7 reads them unscaled.
   jxl: (job) => {
     const bits = ['-set', 'option:png:bit-depth', usedBits(job)];
     return [...depth(job), ...bits, ...compressPng(temporaryLevel(job.image), 1)];
@@ -59,8 +56,7 @@ const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly str
   tiff: (job) => [
     ...depth(job),
     ...words('-compress Zip -define tiff:endian=lsb'),
-    // libtiff has no predictor for fewer than 8 bits per pixel. Palettes of more colours get
-    // smaller without one, too.
+    // libtiff has no predictor for fewer than 8 bits. Other palettes get smaller without one, too.
     ...(job.image.paletteKind === 'palette' ? [] : ['-define', 'tiff:predictor=2']),
   ],
   ico: iconImages,
@@ -92,8 +88,7 @@ const reduceColours = (colors: number | undefined): string[] =>
 
 /** Returns the maximum number of colours of a GIF; undefined if its encoder decides. */
 function gifColours({ options: { colors, isPart }, keepsAllFrames }: ConversionJob): number | undefined {
-  // Other frames can be transparent, and without a colour for that in each, Pillow shows none of
-  // them so.
+  // Other frames can be transparent. Without a colour for that in each, Pillow shows none so.
   if (isPart) return Math.min(colors ?? 256, 255);
   return colors ?? (keepsAllFrames ? 256 : undefined);
 }
@@ -186,7 +181,6 @@ const IS_DEEP = 'depth*(depth<1?QuantumRange:1)>8.5';
 /** Widths in pixels of the images in an icon, which Windows recommends. */
 const ICON_SIZES = [256, 48, 32, 16];
 
-/** What the sizes of an icon depend on. */
 type IconJob = Pick<ConversionJob, 'options' | 'fittings'>;
 
 /**
@@ -320,8 +314,7 @@ export function removeMetadata(job: ConversionJob): string[] {
   const added = keepsIndices(job) ? `${GAMMA_CHUNKS},bKGD` : GAMMA_CHUNKS;
   if (metadata === 'all') return [...unset(WORKING_FILE_DATES), ...excludeChunks(added)];
   if (metadata === 'none' || !OUTPUTS[format].copyright) return ['-strip', ...unset(NOT_STRIPPED)];
-  // A TIFF has comments and labels as properties. The encoders of AVIF and JPEG XL would find XMP
-  // in a PNG of ImageMagick 6.
+  // A TIFF has comments and labels as properties. Encoders would find XMP in a PNG of version 6.
   return [
     '+profile',
     '!icc,*',

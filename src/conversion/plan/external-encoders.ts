@@ -98,7 +98,6 @@ export function webpArguments({ image, options, output }: ConversionJob): string
  */
 interface QualityTable {
   readonly qualities: readonly number[];
-  /** The value for each of the qualities. */
   readonly values: readonly number[];
 }
 

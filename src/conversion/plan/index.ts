@@ -121,7 +121,7 @@ function planDecodingTo(job: ConversionJob, type: InputType): Step {
   return { ...decoding, deflateLevel: 0, args: args.map((arg) => names[arg] ?? arg) };
 }
 
-/** Plans to encode an image again. The commands of {@link planJob} for another quality stored it. */
+/** Plans to encode an image again. The commands of {@link planJob} have stored it. */
 export function planAgain(job: ConversionJob): Step {
   const tool = job.programs.at(-1) as ToolName;
   if (tool !== 'magick') return planSteps(tool, job)[0] as Step;

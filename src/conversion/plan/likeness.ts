@@ -25,7 +25,6 @@ const STRIP_PIXELS = 1_500_000;
 /** Height of a strip in pixels: an area whose mean counts, and a multiple of formats' blocks. */
 const STRIP_ROWS = 64;
 
-/** What {@link searchOf} depends on. */
 type SearchedJob = Extent & Pick<ConversionJob, 'isTranscoded' | 'frameCount'>;
 
 /** Returns how the quality of a result is found; see {@link ConversionJob.search}. */

@@ -74,7 +74,6 @@ function placeIn(picture: Size, size: Size, options: ConvertOptions): Place {
 
 interface Layout {
   readonly place: Offset;
-  /** Arguments that repeat the watermark. */
   readonly repetition: readonly string[];
 }
 

@@ -69,7 +69,6 @@ interface Stage {
   readonly usageOf: Usages;
 }
 
-/** A client of the queue. */
 interface QueueClient {
   readonly key: string | undefined;
   /** Jobs with a place in the queue, in the order of arrival. */

@@ -180,7 +180,6 @@ const focalPoint = (expected: string) =>
 
 const CROP = 'left,top,width,height, each in whole pixels or with a % in percent, and no side of 0';
 
-/** Area as `left,top,width,height`. */
 const area = z.string().regex(AREA_TEXT, CROP);
 
 const COLOUR = 'a colour as #rgb, #rrggbb or a name of CSS';
@@ -203,7 +202,6 @@ const namedColour = z
 
 const colour = z.union([hexColour, namedColour], COLOUR);
 
-/** Creates the check of a value, from text. */
 function checkFor(type: OptionType): z.ZodType {
   switch (type.kind) {
     case 'integer':

@@ -37,7 +37,6 @@ export type Presets = ReadonlyMap<string, Preset>;
 /** No presets. */
 export const NO_PRESETS: Presets = new Map();
 
-/** Name of the field with the name of a preset. */
 const PRESET_FIELD = 'preset';
 
 /** Values that `Accept` turns into a format. */
@@ -190,7 +189,6 @@ export interface FormOptions {
   readonly watermark: WatermarkFile | undefined;
 }
 
-/** Name and order of a combined file. */
 interface CombinedOrder {
   /** The name that the client wants, with the extension of the format: any text. */
   readonly name: string;
@@ -244,11 +242,7 @@ export function createParsers(
       );
       const base = fields.filter(([name]) => names.includes(name));
       const variants = splitPages(
-        parseVariants(values, base, {
-          parse: (options) => parse(options, accept),
-          names,
-          maxVariants,
-        }),
+        parseVariants(values, base, { parse: (options) => parse(options, accept), names, maxVariants }),
       );
       const { options } = variants[0] as Variant;
       return { options, variants, onError, manifest: true, combination: undefined, watermark };
@@ -370,7 +364,6 @@ function metadataOf({ metadata, strip_metadata: strips }: ResultFields & { reado
   throw serviceError('FIELD_INVALID', 'metadata', String(metadata), expected);
 }
 
-/** The fields of a combined file, checked. */
 type CombinedFields = Pick<z.output<FormSchemas['convert']>, 'order' | 'name' | 'delay' | 'loop'>;
 
 /**

@@ -14,12 +14,9 @@ const NO_VALUE = 'expected a text, a number, true or false; put quotes around a 
 
 /** A name, and options as fields of the API. */
 export const namedOptions = z
-  .object({
-    name: z.string(NAME_EXPECTED).regex(NAME, NAME_EXPECTED),
-  })
+  .object({ name: z.string(NAME_EXPECTED).regex(NAME, NAME_EXPECTED) })
   .catchall(z.union([z.string(), z.number(), z.boolean()], { error: NO_VALUE }));
 
-/** An entry that {@link namedOptions} accepts. */
 type NamedOptions = z.output<typeof namedOptions>;
 
 /** Name of the field with the variants of a request. */
@@ -67,8 +64,7 @@ export function parseVariants(
   base: readonly TextField[],
   { parse, names, maxVariants }: VariantRules,
 ): Variant[] {
-  // Each value has an entry or more. Parsing all values that a form can have would take several
-  // milliseconds.
+  // Each value has an entry or more. Parsing all that a form can have takes several milliseconds.
   if (values.length > maxVariants) throw serviceError('TOO_MANY_VARIANTS', values.length, maxVariants);
   const entries = values.flatMap(readEntries);
   if (entries.length > maxVariants) throw serviceError('TOO_MANY_VARIANTS', entries.length, maxVariants);

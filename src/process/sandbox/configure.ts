@@ -59,7 +59,6 @@ export interface SandboxConfig {
   readonly concurrency: number;
   /** Paths of tools that can be fork servers, if an earlier run has tried all under full layers. */
   readonly served?: readonly string[] | undefined;
-  /** Called when a fork server has been replaced. */
   readonly onRenewal: (reason: RenewalReason) => void;
 }
 
@@ -107,8 +106,7 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
     const isUsed = (name: string): boolean => !refused.has(name as ToolName);
     const used = installedTools(toolchain).filter(({ name }) => isUsed(name));
     const served = used.map(({ path }) => path).filter((path) => servers.serves(path));
-    // Only fork servers have namespaces, and those that have not started do not know yet whether
-    // they can.
+    // Only fork servers have namespaces. Those not started do not know yet whether they can.
     const isolated = !options.served && servers.isolated && served.length === used.length;
     return {
       run: runnerWith(confine),
@@ -124,7 +122,6 @@ export async function configureSandbox(options: SandboxConfig): Promise<Configur
   }
 }
 
-/** Returns why tools are not used. */
 function explainRefused(paths: readonly string[], toolchain: Toolchain): ReadonlyMap<ToolName, string> {
   const refused = installedTools(toolchain).filter(({ path }) => paths.includes(path));
   return new Map(

@@ -12,7 +12,6 @@ export interface Trial {
   /** Contents of the files in the working directory, by name. */
   readonly files: Readonly<Record<string, Uint8Array | string>>;
   readonly args: readonly string[];
-  /** Standard input. */
   readonly stdin?: string;
   /** Name of the file that gets the standard output. */
   readonly stdout?: string;
