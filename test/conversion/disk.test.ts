@@ -1,5 +1,4 @@
 // @unit
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';

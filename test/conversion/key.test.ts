@@ -1,5 +1,4 @@
 // @unit
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import { canonicalPlan, conversionKey } from '../../src/conversion/key.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';

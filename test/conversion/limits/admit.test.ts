@@ -1,5 +1,4 @@
 // @unit
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import type { ConversionInput } from '../../../src/conversion/context.ts';
 import { checkLimits, estimateDiskBytes } from '../../../src/conversion/limits/admit.ts';

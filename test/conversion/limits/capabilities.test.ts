@@ -1,5 +1,4 @@
 // @unit
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import { detectCapabilities } from '../../../src/conversion/limits/capabilities.ts';
 import type { Toolchain } from '../../../src/process/toolchain.ts';

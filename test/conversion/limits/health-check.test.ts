@@ -1,5 +1,4 @@
 // @unit
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { expect } from 'chai';

@@ -1,5 +1,4 @@
 // @unit
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { expect } from 'chai';
 import { ConversionQueue, type JobOwner, type QueueOptions } from '../../../src/conversion/queue/queue.ts';
 import type { ServiceError } from '../../../src/tables/errors.ts';
