@@ -23,7 +23,7 @@ import {
   xyz,
 } from '../../src/images/colour/icc-writer.ts';
 import type { Primaries } from '../../src/images/image-info.ts';
-import { ALL_OUTPUT_TYPES } from '../../src/tables/formats.ts';
+import { ALL_OUTPUT_TYPES, type OutputType } from '../../src/tables/formats.ts';
 import { MAX_MEAN_ERROR, useBrowserDecoder } from '../helpers/chromium.ts';
 import { convert, converted, identify } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny } from '../helpers/extra.ts';
@@ -309,6 +309,9 @@ describe('the colours of an image with a profile', () => {
       }),
     );
   });
+  /** Formats whose profile sharp reads. */
+  const WITH_PROFILE: readonly OutputType[] = ['png', 'jpg', 'webp', 'avif', 'tiff'];
+  const profileOf = async (file: Buffer) => (await sharp(file).metadata()).icc;
   for (const format of ALL_OUTPUT_TYPES)
     for (const metadata of ['none', 'copyright', 'all'])
       it(`are the same in ${format} with metadata=${metadata}`, async () => {
@@ -322,6 +325,8 @@ describe('the colours of an image with a profile', () => {
           const pixels = await decodeAny(body, format);
           const { mae } = difference(pixels, await containedIn(pixels, shown));
           expect(mae, what).to.be.below(what.startsWith('CMYK') ? 9 : MAX_LOSSY_ERROR);
+          if (metadata === 'all' && what.startsWith('Display P3') && WITH_PROFILE.includes(format))
+            expect(await profileOf(body), what).to.deep.equal(await profileOf(file));
         }
       });
 });
