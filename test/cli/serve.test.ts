@@ -1,5 +1,4 @@
 // @full
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:fs';

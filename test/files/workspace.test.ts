@@ -1,4 +1,3 @@
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rm, stat, unlink, writeFile } from 'node:fs/promises';

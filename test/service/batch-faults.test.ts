@@ -1,5 +1,4 @@
 // @full
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFile, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';

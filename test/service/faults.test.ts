@@ -1,5 +1,4 @@
 // @full
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 import { once } from 'node:events';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,5 @@
 // @full: random requests
 // @slow
-// @imagemagick-7: also runs in the Debian 13 chroot (npm run test:debian-13)
 /** @module Sends arbitrary bytes to the fork server, and runs it under sanitizers. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
