@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import { type Fields, formOf } from './client.ts';
 
 /** Response headers of a request; the body is not read yet. */
 export interface Sent {
@@ -39,18 +40,17 @@ export async function sendFrom(
   return { status: response.statusCode ?? 0, response };
 }
 
-/** Creates a form with text fields and one or several files. */
-export function formWith(
+/** Creates a form with text fields and one or several files, whose names do not matter. */
+export const formWith = (
   files: Uint8Array | readonly Uint8Array[],
-  field = 'file',
-  fields: Readonly<Record<string, string>> = {},
-): FormData {
-  const form = new FormData();
-  for (const [name, value] of Object.entries(fields)) form.append(name, value);
-  for (const [at, file] of (files instanceof Uint8Array ? [files] : files).entries())
-    form.append(field, new Blob([new Uint8Array(file)]), `${at}.bin`);
-  return form;
-}
+  part = 'file',
+  fields: Fields = {},
+): FormData =>
+  formOf(
+    fields,
+    (files instanceof Uint8Array ? [files] : files).map((file, at) => [`${at}.bin`, file]),
+    part,
+  );
 
 export async function readBody(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];

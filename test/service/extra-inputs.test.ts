@@ -8,7 +8,7 @@ import { type HeifItem, heif, itemsOf, phonePhoto } from '../../scripts/fixtures
 import { psd } from '../../scripts/fixtures/psd.ts';
 import { open, scene, square } from '../../scripts/fixtures/scene.ts';
 import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
-import { convert, converted, fixture, jsonOf, sendForm } from '../helpers/client.ts';
+import { convert, converted, fixture, jsonOf, postImage } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra, runCjxl } from '../helpers/extra.ts';
 import { jxlHeader, withAssociatedAlpha } from '../helpers/jxl-header.ts';
 import { decodeByPillow } from '../helpers/pillow.ts';
@@ -312,10 +312,10 @@ describe('the inputs that EXTRA_INPUTS enables', () => {
     ] as const)
       for (const distance of [0, 1]) {
         const options = ['-d', String(distance), '-x', `color_space=${space}`];
-        const body = new Uint8Array(await runCjxl(file, ...options));
+        const body = await runCjxl(file, ...options);
         const what = `${space} at a distance of ${distance}`;
         expect((await toPng(body)).notes ?? '', what).to.equal(notes.join());
-        const answer = await sendForm(`${own.base}/identify?format=png`, { method: 'POST', body });
+        const answer = await postImage(`${own.base}/identify?format=png`, body);
         expect(jsonOf(answer).conversion.notes, what).to.deep.equal(notes);
       }
   });

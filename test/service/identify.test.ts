@@ -8,11 +8,14 @@ import {
   convert,
   edgeCase,
   expectSuccess,
+  type Fields,
+  type FormFile,
   fixture,
   fixturePath,
+  formOf,
   jsonOf,
+  postForm,
   postImage,
-  sendForm,
 } from '../helpers/client.ts';
 import { runCliInProcess } from '../helpers/command-line.ts';
 import { extra } from '../helpers/extra.ts';
@@ -231,28 +234,23 @@ describe('POST /identify', () => {
 
 describe('POST /identify with a form', () => {
   const service = useService();
-  const send = async (parts: readonly (readonly [string, string | Uint8Array])[]) => {
-    const body = new FormData();
-    for (const [name, value] of parts)
-      if (typeof value === 'string') body.append(name, value);
-      else body.append(name, new Blob([new Uint8Array(value)]), 'a "b".png');
-    const answer = await sendForm(`${service.base}/identify`, { method: 'POST', body });
+  const NAME = 'a "b".png';
+  const send = async (files: readonly Uint8Array[], fields: Fields = {}, part = 'files') => {
+    const named = files.map((file): FormFile => [NAME, file]);
+    const answer = await postForm(`${service.base}/identify`, formOf(fields, named, part));
     return { status: answer.status, json: jsonOf(answer) };
   };
 
   it('returns one description for the field file', async () => {
-    const { json } = await send([
-      ['width', '10'],
-      ['file', await fixture('scene.png')],
-    ]);
-    expect(json).to.deep.include({ name: 'a "b".png', type: 'png', width: 120 });
+    const { json } = await send([await fixture('scene.png')], { width: '10' }, 'file');
+    expect(json).to.deep.include({ name: NAME, type: 'png', width: 120 });
     expect(json.conversion).to.deep.equal({ type: 'webp', width: 10, height: 7, quality: 80, notes: [] });
   });
 
   it('returns a list for the field files, also with one file', async () => {
     const [jpg, png] = [await fixture('scene.jpg'), await fixture('scene.png')];
     for (const files of [[jpg], [jpg, png]]) {
-      const { json } = await send(files.map((file) => ['files', file] as const));
+      const { json } = await send(files);
       expect(json.images.map(({ type }: ImageDescription) => type)).to.deep.equal(
         ['jpg', 'png'].slice(0, files.length),
       );
@@ -260,51 +258,31 @@ describe('POST /identify with a form', () => {
   });
 
   it('predicts the note of unknown fields for every image', async () => {
-    const { json } = await send([
-      ['files', await fixture('scene.jpg')],
-      ['files', await fixture('moving.gif')],
-      ['format', 'png'],
-      ['colour', 'red'],
-    ]);
+    const files = [await fixture('scene.jpg'), await fixture('moving.gif')];
+    const { json } = await send(files, { format: 'png', colour: 'red' });
     expect(json.images.map(({ conversion }: ImageDescription) => conversion?.notes)).to.deep.equal([
       ['unknown-fields-ignored'],
       ['first-frame-only', 'unknown-fields-ignored'],
     ]);
-    const { json: described } = await send([
-      ['file', await fixture('scene.jpg')],
-      ['colour', 'red'],
-    ]);
+    const { json: described } = await send(files.slice(0, 1), { colour: 'red' }, 'file');
     expect(described).to.not.have.property('conversion');
   });
 
   it('is 415 if a file is no image, and names the file', async () => {
-    const { status, json } = await send([
-      ['files', await fixture('scene.jpg')],
-      ['files', Buffer.from('text')],
-    ]);
-    expect([status, json.error.file]).to.deep.equal([415, { index: 1, name: 'a "b".png' }]);
-    expect((await send([['file', Buffer.from('text')]])).json.error).to.not.have.property('file');
+    const text = Buffer.from('text');
+    const { status, json } = await send([await fixture('scene.jpg'), text]);
+    expect([status, json.error.file]).to.deep.equal([415, { index: 1, name: NAME }]);
+    expect((await send([text], {}, 'file')).json.error).to.not.have.property('file');
   });
 
   it('is 400 for an invalid option', async () => {
-    for (const [field, value] of [
-      ['quality', '0'],
-      ['plan', 'all'],
-    ] as const) {
-      const { status } = await send([
-        ['file', await fixture('scene.jpg')],
-        [field, value],
-      ]);
-      expect(status, field).to.equal(400);
-    }
+    for (const fields of [{ quality: '0' }, { plan: 'all' }] as Fields[])
+      expect((await send([await fixture('scene.jpg')], fields)).status, Object.keys(fields)[0]).to.equal(400);
   });
 
   it('explains the conversion of each file with the field plan, unless it cannot be converted', async () => {
-    const { json } = await send([
-      ['files', await fixture('scene.jpg')],
-      ['files', await edgeCase('float-lab.tiff')],
-      ['plan', 'yes'],
-    ]);
+    const files = [await fixture('scene.jpg'), await edgeCase('float-lab.tiff')];
+    const { json } = await send(files, { plan: 'yes' });
     const [jpg, tiff] = json.images;
     expect(jpg.explanation.sentences.at(-1)).to.equal('WebP, quality 80');
     expect(tiff.problem.reason).to.equal('unsupported_encoding');

@@ -2,7 +2,16 @@ import { once } from 'node:events';
 import { expect } from 'chai';
 import { parse as parseDisposition } from 'content-disposition';
 import sharp from 'sharp';
-import { convert, expectSuccess, fixture, fixturePath, formOf, jsonOf, sendForm } from '../helpers/client.ts';
+import {
+  convert,
+  expectSuccess,
+  fixture,
+  fixturePath,
+  formOf,
+  jsonOf,
+  postImage,
+  sendForm,
+} from '../helpers/client.ts';
 import { execute } from '../helpers/process.ts';
 import { dial, exchange, parseAnswer } from '../helpers/raw-http.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
@@ -20,10 +29,9 @@ describe('POST /convert with an image as the body', () => {
     body: Uint8Array = photo,
     headers: Readonly<Record<string, string>> = {},
   ) =>
-    sendForm(`${service.base}/convert${query}`, {
-      method: 'POST',
-      headers: { ...(type !== undefined && { 'content-type': type }), ...headers },
-      body: new Uint8Array(body),
+    postImage(`${service.base}/convert${query}`, body, {
+      ...(type !== undefined && { 'content-type': type }),
+      ...headers,
     });
 
   it('returns the bytes that a form gets, whatever its type', async () => {
@@ -168,9 +176,8 @@ describe('POST /convert with an image as the body', () => {
   }
 
   it('is no way to send a batch', async () => {
-    const body = new Uint8Array(photo);
-    const headers = { 'content-type': 'image/jpeg' };
-    const { outcome } = await sendForm(`${service.base}/batch?format=png`, { method: 'POST', headers, body });
+    const url = `${service.base}/batch?format=png`;
+    const { outcome } = await postImage(url, photo, { 'content-type': 'image/jpeg' });
     expect(outcome).to.equal(
       '400 The request body must be multipart/form-data with a boundary. With curl, use -F files=@photo.jpg.',
     );

@@ -5,7 +5,17 @@ import { pdf } from '../../scripts/fixtures/pdf.ts';
 import { makeZip } from '../../src/cli/doctor/attack-files.ts';
 import { ERROR_CODES } from '../../src/tables/error-table.ts';
 import type { ErrorCode } from '../../src/tables/errors.ts';
-import { edgeCase, fixture, jsonOf, postImage, sendForm } from '../helpers/client.ts';
+import {
+  edgeCase,
+  type Fields,
+  type FormFile,
+  fixture,
+  formOf,
+  jsonOf,
+  postForm,
+  postImage,
+  sendForm,
+} from '../helpers/client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import type { Document } from '../helpers/openapi.ts';
@@ -46,16 +56,12 @@ const send =
     (await postImage(`${base}/convert${query}`, await image(), { 'content-type': type })).body;
 const scene = () => fixture('scene.png');
 
-/** Sends a form with a part for each pair: files as bytes, and text. */
+/** Sends a form of text fields, and of files with the names of their parts. */
 const form =
-  (path: string, ...parts: readonly (readonly [string, string | Uint8Array])[]): Provoke =>
+  (path: string, fields: Fields, ...files: readonly (readonly [part: string, file: Uint8Array])[]): Provoke =>
   async ({ base }) => {
-    const body = new FormData();
-    for (const [name, value] of parts) {
-      if (typeof value === 'string') body.append(name, value);
-      else body.append(name, new Blob([new Uint8Array(value)]), 'a.png');
-    }
-    return (await sendForm(base + path, { method: 'POST', body })).body;
+    const named = files.map(([part, file]): FormFile => ['a.png', file, part]);
+    return (await postForm(base + path, formOf(fields, named))).body;
   };
 /** Sends text that HTTP clients do not send, and reads until the server closes the connection. */
 const raw =
@@ -111,35 +117,35 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
   },
   NOT_MULTIPART: { send: send('', () => Buffer.from('{}'), 'application/json') },
   MALFORMED_MULTIPART: { send: send('', () => Buffer.from('x'), 'multipart/form-data; boundary=xyz') },
-  NO_FILE: { send: form('/convert', ['width', '5']), details: { field: 'file' } },
-  FILE_SENT_AS_TEXT: { send: form('/batch', ['files', 'a.png']), details: { field: 'files' } },
+  NO_FILE: { send: form('/convert', { width: '5' }), details: { field: 'file' } },
+  FILE_SENT_AS_TEXT: { send: form('/batch', { files: 'a.png' }), details: { field: 'files' } },
   EMPTY_FILE: {
-    send: form('/batch', ['files', new Uint8Array(0)]),
+    send: form('/batch', {}, ['files', new Uint8Array(0)]),
     details: { file: { index: 0, name: 'a.png' } },
   },
   UNEXPECTED_FILE_FIELD: {
-    send: form('/convert', ['image', new Uint8Array(9)]),
+    send: form('/convert', {}, ['image', new Uint8Array(9)]),
     details: { field: 'image' },
   },
   TOO_MANY_FILES: {
     send: async (service) => {
       const file = ['files', await scene()] as const;
-      return form('/batch', file, file, file)(service);
+      return form('/batch', {}, file, file, file)(service);
     },
     details: { limit: 2, setting: 'MAX_BATCH_FILES' },
   },
   TOO_MANY_FIELDS: {
-    send: form('/convert', ...Array.from({ length: 101 }, () => ['x', '1'] as const)),
+    send: form('/convert', Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`x${at}`, '1']))),
     details: { limit: 100 },
   },
-  FIELD_IN_QUERY: { send: form('/convert?quality=5', ['x', '1']), details: { field: 'quality' } },
+  FIELD_IN_QUERY: { send: form('/convert?quality=5', { x: '1' }), details: { field: 'quality' } },
   UNKNOWN_PARAMETER: { send: send('?size=5', scene), details: { field: 'size' } },
   FIELD_REPEATED: { send: send('?width=5&width=6', scene), details: { field: 'width' } },
   FIELD_INVALID: { send: send('?max_bytes=5&format=png', scene), details: { field: 'max_bytes' } },
   NOT_AVAILABLE: {
     settings: async () => ({ PATH: await pathWithout(['qpdf']) }),
     send: async (service) =>
-      form('/batch', ['combine', 'true'], ['format', 'pdf'], ['files', await scene()])(service),
+      form('/batch', { combine: 'true', format: 'pdf' }, ['files', await scene()])(service),
     details: { field: 'combine' },
   },
   CONFLICTING_FORMATS: {
@@ -154,7 +160,7 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
     send: send(`?variants=${encodeURIComponent('{"name":"a","quality":0}')}`, scene),
     details: { field: 'variants' },
   },
-  BAD_ARCHIVE: { send: form('/batch', ['files', makeZip([])]) },
+  BAD_ARCHIVE: { send: form('/batch', {}, ['files', makeZip([])]) },
   CORRUPT_IMAGE: { send: send('', async () => (await scene()).subarray(0, 60)) },
   UNSUPPORTED_ENCODING: { send: send('', () => edgeCase('signed-samples.tiff')) },
   FILE_ENCRYPTED: { send: send('', () => pdf([], { trailer: '/Encrypt<</Filter/Other>>/ID[(a)(b)]' })) },
@@ -199,7 +205,7 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
   },
   WATERMARK_TOO_LARGE: {
     send: async (service) =>
-      form('/convert', ['file', await scene()], ['watermark', await flat(5001, 5000)])(service),
+      form('/convert', {}, ['file', await scene()], ['watermark', await flat(5001, 5000)])(service),
     details: { field: 'watermark' },
   },
   INPUT_DIMENSION_TOO_LARGE: {

@@ -11,7 +11,7 @@ import {
   formOf,
   jsonOf,
   postForm,
-  sendForm,
+  postImage,
 } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference, pixelAt, plain } from '../helpers/pixels.ts';
@@ -72,12 +72,7 @@ describe('the file part watermark', () => {
       ['a', await fixture('scene.png'), 'file'],
       ['b', mark, 'watermark'],
     ]);
-    const again = await sendForm(`${own.base}/convert`, {
-      method: 'POST',
-      body: form,
-      headers: { 'if-none-match': etag },
-    });
-    expect(again.status).to.equal(304);
+    expect((await postForm(`${own.base}/convert`, form, { 'if-none-match': etag })).status).to.equal(304);
   });
 
   it('is put on each variant at its own size, and on each file of a batch', async () => {
@@ -141,10 +136,9 @@ describe('the file part watermark', () => {
     const expected = await send(await red(8), { width: '60' });
     const found = await convert(service.base, picture, { preset: 'logo' });
     expect(found.body.equals(expected.body)).to.equal(true);
-    const init = { method: 'POST', body: new Uint8Array(picture), headers: { 'content-type': 'image/png' } };
-    const asBody = await sendForm(`${service.base}/convert?preset=logo`, init);
+    const asBody = await postImage(`${service.base}/convert?preset=logo`, picture);
     expect(asBody.body.equals(expected.body)).to.equal(true);
-    const described = await sendForm(`${service.base}/identify?preset=logo&plan=true`, init);
+    const described = await postImage(`${service.base}/identify?preset=logo&plan=true`, picture);
     expect(jsonOf(described).explanation.key).to.equal(asBody.headers.get('x-conversion-key'));
     const blue = await plain(8, 8, '#0000ff').png().toBuffer();
     const form = formOf({ preset: 'logo' }, [
