@@ -6,16 +6,10 @@ import { type ClientSettings, createClient, ImagemillError } from '../../src/cli
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { startService, useOwnServices, useService } from '../helpers/service.ts';
 import { useServers } from '../helpers/stub-server.ts';
+import { failure } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 
 const bytesOf = async (response: Response): Promise<Buffer> => Buffer.from(await response.arrayBuffer());
-
-/** Awaits a rejection, and returns its error. */
-const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => expect.fail('the request succeeded'),
-    (error: unknown) => error,
-  );
 
 const photo = await fixture('scene.jpg');
 
@@ -55,7 +49,7 @@ describe('the client for applications', () => {
     expect(digest).to.equal(sha256.digest('base64'));
     expect(ms).to.be.at.least(0);
     const headers = { 'If-None-Match': `"${key}"` };
-    const error = await errorOf(client().convert(photo, { output_format: 'png' }, { headers }));
+    const error = await failure(client().convert(photo, { output_format: 'png' }, { headers }));
     expect(error).to.include({ status: 304 });
   });
 
@@ -163,7 +157,7 @@ describe('the client for applications', () => {
       const url = await servers.serve((req, res) => {
         res.writeHead(307, { location: target + req.url }).end();
       });
-      const error = (await errorOf(createClient(url, { key: 'secret' }).convert(photo))) as Error;
+      const error = await failure<Error>(createClient(url, { key: 'secret' }).convert(photo));
       expect([error.message, requests]).to.deep.equal([
         `${url}/api/v1 redirects to ${target}, to which nothing was sent: use the address of the service`,
         0,
@@ -176,7 +170,7 @@ describe('the client for applications', () => {
         sent.push(String(url));
         return new Response(null, { status: 307, headers: { location: 'http://x/api/v1/health' } });
       };
-      const error = (await errorOf(createClient('https://x', { fetch }).health())) as Error;
+      const error = await failure<Error>(createClient('https://x', { fetch }).health());
       expect(error.message).to.include('redirects to http://x');
       expect(sent).to.deep.equal(['https://x/api/v1/health']);
     });
@@ -184,16 +178,16 @@ describe('the client for applications', () => {
 
   describe('throws an error', () => {
     it('with the reason and the details that the service states', async () => {
-      const error = (await errorOf(client().convert(photo, { quality: 101 }))) as ImagemillError;
+      const error = await failure<ImagemillError>(client().convert(photo, { quality: 101 }));
       expect(error).to.be.instanceOf(ImagemillError);
       expect(error).to.include({ name: 'ImagemillError', status: 400, reason: 'field_invalid' });
       expect(error.details).to.include({ field: 'quality', retryable: false });
       expect(error.message).to.include('quality');
-      expect(await errorOf(client().identify(new TextEncoder().encode('text')))).to.include({
+      expect(await failure(client().identify(new TextEncoder().encode('text')))).to.include({
         status: 415,
         reason: 'unsupported_type',
       });
-      expect(await errorOf(client().batch([]))).to.include({ status: 400, reason: 'no_file' });
+      expect(await failure(client().batch([]))).to.include({ status: 400, reason: 'no_file' });
     });
 
     for (const [status, body] of [
@@ -203,7 +197,7 @@ describe('the client for applications', () => {
     ] as const) {
       it(`without a reason for the response ${status} of a proxy with the body ${body}`, async () => {
         const fetch = async () => new Response(body, { status, headers: { 'content-type': 'text/html' } });
-        const error = await errorOf(createClient('', { fetch }).convert(photo));
+        const error = await failure(createClient('', { fetch }).convert(photo));
         expect(error).to.be.instanceOf(ImagemillError).and.include({ status, reason: undefined });
       });
     }
@@ -211,11 +205,11 @@ describe('the client for applications', () => {
     it('that names the address if the service cannot be reached, also one without http', async () => {
       const own = await startService();
       await own.stop();
-      const error = (await errorOf(createClient(own.base).convert(photo))) as Error;
+      const error = await failure<Error>(createClient(own.base).convert(photo));
       expect(error).to.be.instanceOf(TypeError);
       expect(error.message).to.match(new RegExp(`^cannot reach ${own.base}: .*ECONNREFUSED`));
       for (const url of ['localhost:3000', 'images.example'])
-        expect(await errorOf(createClient(url).health())).to.include({
+        expect(await failure(createClient(url).health())).to.include({
           message: `cannot reach ${url}/api/v1: the address must start with http:// or https://`,
         });
     });
@@ -235,7 +229,7 @@ describe('the client for applications', () => {
         });
         return new Response(body, { status: 500 });
       };
-      expect(await errorOf(createClient('', { fetch }).convert(photo))).to.include({ status: 500 });
+      expect(await failure(createClient('', { fetch }).convert(photo))).to.include({ status: 500 });
       expect([isCancelled, chunks < 10]).to.deep.equal([true, true]);
     });
 
@@ -247,7 +241,7 @@ describe('the client for applications', () => {
     ] as const) {
       it(`that names the size of ${what} if a proxy answers 413`, async () => {
         const fetch = async () => new Response('<html>413 Request Entity Too Large</html>', { status: 413 });
-        expect(await errorOf(createClient('', { fetch }).convert(image, {}, settings))).to.include({
+        expect(await failure(createClient('', { fetch }).convert(image, {}, settings))).to.include({
           reason: 'proxy_413',
           message: `A proxy in front of the server refused ${size}. Send less, or raise its limit (nginx: client_max_body_size).`,
         });
@@ -260,7 +254,7 @@ describe('the client for applications', () => {
         start: (stream) => stream.enqueue(new Uint8Array(photo.subarray(0, 1000))),
         pull: () => controller.abort(new Error('stopped')),
       });
-      const error = await errorOf(client().convert(body, {}, { signal: controller.signal }));
+      const error = await failure(client().convert(body, {}, { signal: controller.signal }));
       expect(error).to.include({ message: 'stopped' });
     });
   });
@@ -293,14 +287,14 @@ describe('the client for applications', () => {
 
     it('at once if Retry-After is 0, and not more often than permitted', async () => {
       const busy = busyClient(9, '0', { retries: 2 });
-      expect(await errorOf(busy.convert(photo))).to.include({ status: 429, retryAfter: 0, retryDelayS: 0 });
+      expect(await failure(busy.convert(photo))).to.include({ status: 429, retryAfter: 0, retryDelayS: 0 });
       expect(busy.sent).to.have.length(3);
     });
 
     it('not with a stream, which can be sent only once', async () => {
       const busy = busyClient(1, '0.01');
       const stream = new Blob([new Uint8Array(photo)]).stream();
-      expect(await errorOf(busy.convert(stream))).to.include({ status: 429 });
+      expect(await failure(busy.convert(stream))).to.include({ status: 429 });
       expect(busy.sent).to.have.length(1);
     });
 
@@ -319,22 +313,22 @@ describe('the client for applications', () => {
       expect((await bytesOf(result.response)).subarray(1, 4).toString()).to.equal('PNG');
       expect(requests).to.equal(2);
       const stream = new Blob([new Uint8Array(photo)]).stream();
-      expect(await errorOf(closing().convert(stream))).to.be.instanceOf(TypeError);
-      expect(await errorOf(closing({ retries: 0 }).convert(photo))).to.be.instanceOf(TypeError);
+      expect(await failure(closing().convert(stream))).to.be.instanceOf(TypeError);
+      expect(await failure(closing({ retries: 0 }).convert(photo))).to.be.instanceOf(TypeError);
       expect(requests).to.equal(1);
-      expect(await errorOf(createClient(closed).convert(photo))).to.be.instanceOf(TypeError);
+      expect(await failure(createClient(closed).convert(photo))).to.be.instanceOf(TypeError);
     });
 
     it('not if the service asks for more than two minutes', async () => {
       const busy = busyClient(1, '121');
-      expect(await errorOf(busy.convert(photo))).to.include({ status: 429, retryAfter: 121 });
+      expect(await failure(busy.convert(photo))).to.include({ status: 429, retryAfter: 121 });
     });
 
     it('after a call of onRetry with the error and the time, and not after maxWaitMs in total', async () => {
       const waits: unknown[] = [];
       const onRetry = ({ status }: ImagemillError, waitMs: number) => void waits.push([status, waitMs]);
       const busy = busyClient(9, '0.01', { maxWaitMs: 25, onRetry });
-      expect(await errorOf(busy.convert(photo))).to.include({ status: 429, retryAfter: 0.01 });
+      expect(await failure(busy.convert(photo))).to.include({ status: 429, retryAfter: 0.01 });
       expect(waits).to.deep.equal([
         [429, 10],
         [503, 10],
@@ -344,7 +338,7 @@ describe('the client for applications', () => {
     it('not if the signal aborts during the delay', async () => {
       const controller = new AbortController();
       const busy = busyClient(1, '60');
-      const error = errorOf(busy.convert(photo, {}, { signal: controller.signal }));
+      const error = failure(busy.convert(photo, {}, { signal: controller.signal }));
       setImmediate(() => controller.abort(new Error('stopped')));
       expect(await error).to.include({ message: 'stopped' });
       expect(busy.sent).to.have.length(1);
@@ -354,7 +348,7 @@ describe('the client for applications', () => {
       await services.start({ RATE_LIMIT_PER_MINUTE: '1' });
       const limited = createClient(services.current().base, { retries: 0 });
       await limited.identify(photo);
-      const error = (await errorOf(limited.identify(photo))) as ImagemillError;
+      const error = await failure<ImagemillError>(limited.identify(photo));
       expect(error).to.include({ status: 429, reason: 'rate_limited' });
       expect(error.retryAfter).to.be.within(1, 60);
     });

@@ -80,8 +80,8 @@ export async function atTimeLimit<T>(
   }
 }
 
-/** Returns the error of a command. Fails the test if the command succeeds. */
-export const failure = (promise: Promise<unknown>): Promise<CommandError> =>
+/** Returns the error of a command, or of another promise. Fails the test if there is none. */
+export const failure = <E = CommandError>(promise: Promise<unknown>): Promise<E> =>
   promise.then(
     () => expect.fail('it succeeded'),
     (error) => error,

@@ -2,11 +2,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { parse } from 'yaml';
 import { readPresets } from '../../src/conversion/input/presets-file.ts';
 import { createParsers } from '../../src/conversion/request/forms.ts';
 import { defaultMatrix, RegressError, readMatrix, toMatrix } from '../../src/regress/matrix.ts';
 import { ALL_OUTPUT_TYPES, OUTPUT_TYPES } from '../../src/tables/formats.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
+import { failure } from '../helpers/util.ts';
 
 const CONFIG = { MAX_VARIANTS: 12 };
 
@@ -58,55 +60,23 @@ describe('the matrix of a regression check', () => {
     expect(exact.thresholds('a', 'jxl')).to.include({ max: 2, area: 3 });
   });
 
-  for (const [what, source, message] of [
-    ['without cases', {}, /cases: .*array/],
-    ['with no case', { cases: [] }, /cases: expected at least one case/],
-    ['with a case without a name', { cases: [{ format: 'png' }] }, /cases\.0\.name/],
-    [
-      'with a name that leads elsewhere',
-      { cases: [{ name: '../png' }] },
-      /expected up to 64 letters, digits/,
-    ],
-    [
-      'with two cases of one name',
-      { cases: [{ name: 'a' }, { name: 'a', format: 'png' }] },
-      /two cases are named a/,
-    ],
-    [
-      'with an option that does not exist',
-      { cases: [{ name: 'a', colour: 'red' }] },
-      /there is no option "colour"/,
-    ],
-    [
-      'with a value that the API would refuse',
-      { cases: [{ name: 'a', quality: 200 }] },
+  for (const [source, message] of Object.entries({
+    '{}': /cases: .*array/,
+    'cases: []': /cases: expected at least one case/,
+    'cases: [{ format: png }]': /cases\.0\.name/,
+    'cases: [{ name: ../png }]': /expected up to 64 letters, digits/,
+    'cases: [{ name: a }, { name: a, format: png }]': /two cases are named a/,
+    'cases: [{ name: a, colour: red }]': /there is no option "colour"/,
+    'cases: [{ name: a, quality: 200 }]':
       /case a: Invalid quality "200": expected a whole number from 1 to 100/,
-    ],
-    [
-      'with a threshold that does not exist',
-      { thresholds: { psrn: 3 }, cases: [{ name: 'a' }] },
-      /thresholds.*psrn/,
-    ],
-    [
-      'with a threshold out of range',
-      { cases: [{ name: 'a', thresholds: { ssim: 2 } }] },
-      /ssim: expected a number from -1 to 1/,
-    ],
-    [
-      'with a colour that YAML takes for a comment',
-      { cases: [{ name: 'a', format: 'jpg', background: null }] },
-      /cases\.0\.background: .*put quotes/,
-    ],
-    [
-      'with exceptions for a case that does not exist',
-      { cases: [{ name: 'a' }], overrides: [{ images: '*', cases: ['b'], skip: true }] },
-      /no case is named b/,
-    ],
-  ] as const) {
-    it(`rejects an invalid matrix and names the field: ${what}`, () => {
-      expect(() => toMatrix(source)).to.throw(RegressError, message);
+    '{ thresholds: { psrn: 3 }, cases: [{ name: a }] }': /thresholds.*psrn/,
+    'cases: [{ name: a, thresholds: { ssim: 2 } }]': /ssim: expected a number from -1 to 1/,
+    'cases: [{ name: a, format: jpg, background: #fff\n }]': /cases\.0\.background: .*put quotes/, // a comment
+    '{ cases: [{ name: a }], overrides: [{ images: "*", cases: [b], skip: true }] }': /no case is named b/,
+  }))
+    it(`rejects an invalid matrix and names the field: ${source.split('\n')[0]}`, () => {
+      expect(() => toMatrix(parse(source))).to.throw(RegressError, message);
     });
-  }
 
   it('rejects a missing file and invalid YAML, and names the file', async () => {
     const path = await writeTempFile('broken.yaml', 'cases: [');
@@ -114,9 +84,9 @@ describe('the matrix of a regression check', () => {
       [path, /broken\.yaml: /],
       [`${path}.gone`, /broken\.yaml\.gone cannot be read: no such file or directory$/],
     ] as const) {
-      const error = await readMatrix(file, CONFIG).catch((caught: unknown) => caught);
+      const error = await failure<Error>(readMatrix(file, CONFIG));
       expect(error).to.be.instanceOf(RegressError);
-      expect((error as Error).message).to.match(message);
+      expect(error.message).to.match(message);
     }
   });
 
@@ -154,19 +124,12 @@ overrides: [{ cases: [all-zoom], skip: true }]
       const { convert } = createParsers(ALL_OUTPUT_TYPES, CONFIG, presets);
       const product = convert([['preset', 'product']]).variants;
       expect(matrix.cases.map(({ name, options }) => [name, options])).to.deep.equal([
-        [
-          'small',
-          convert([
-            ['preset', 'card'],
-            ['quality', '50'],
-          ]).options,
-        ],
+        ['small', convert(Object.entries({ preset: 'card', quality: '50' })).options],
         ...product.map(({ name, options }) => [`all-${name}`, options]),
       ]);
       expect(matrix.thresholds('a.png', 'small')?.psnr).to.equal(40);
       expect(matrix.thresholds('a.png', 'all-zoom')).to.equal(undefined);
-      // A baseline stores the source. It must be valid where the file of the presets does not
-      // exist.
+      // A baseline stores the source, which must be valid without the file of the presets.
       const again = toMatrix(JSON.parse(JSON.stringify(matrix.source)));
       expect(again.cases).to.deep.equal(matrix.cases);
     });
@@ -190,9 +153,9 @@ overrides: [{ cases: [all-zoom], skip: true }]
         [`presets: broken.yaml\n${card}`, /broken\.yaml:2: preset "card": Invalid width "none"/],
         [`presets: none.yaml\n${card}`, /none\.yaml cannot be read: no such file/],
       ] as const) {
-        const error = await read(text).catch((caught: unknown) => caught);
+        const error = await failure<Error>(read(text));
         expect(error).to.be.instanceOf(RegressError);
-        expect((error as Error).message).to.match(message);
+        expect(error.message).to.match(message);
       }
     });
   });
