@@ -111,8 +111,6 @@ function createRate(now: () => number) {
 /** Formats a duration as h:mm:ss, or m:ss below an hour. */
 function formatDuration(seconds: number): string {
   const whole = Math.round(seconds);
-  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
-  const [hours = 0, ...rest] = parts;
-  const padded = rest.map((part) => String(part).padStart(2, '0'));
-  return hours > 0 ? `${hours}:${padded.join(':')}` : padded.join(':').replace(/^0/, '');
+  const rest = [whole / 60, whole].map((part) => String(Math.floor(part) % 60).padStart(2, '0'));
+  return `${Math.floor(whole / 3600)}:${rest.join(':')}`.replace(/^0:0?/, '');
 }

@@ -5,20 +5,13 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { loadServiceSettings, UNIT_SETTINGS } from '../../src/cli/doctor/collect.ts';
+import { type CheckResult, loadServiceSettings, UNIT_SETTINGS } from '../../src/cli/doctor/collect.ts';
 import { type CommandRun, MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { COPY_SCENE, fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 import { PROJECT } from '../helpers/markdown.ts';
 import { writeScript } from '../helpers/util.ts';
-
-interface Row {
-  readonly name: string;
-  readonly state: string;
-  readonly found: string;
-  readonly advice?: readonly string[];
-}
 
 describe('imagemill doctor', () => {
   let temp: string;
@@ -27,12 +20,12 @@ describe('imagemill doctor', () => {
   });
   const run = (env: Record<string, string> = {}, ...args: string[]): Promise<CommandRun> =>
     runInProcess(['doctor', ...args], { env: { TEMP_DIR: temp, ...env } });
-  const rowsOf = async (env: Record<string, string>) => {
-    const { status, lines, complaints } = await run(env, '--json');
+  const rowsOf = async (env: Record<string, string>, ...args: string[]) => {
+    const { status, objects, complaints } = await run(env, ...args, '--json');
     expect(complaints).to.deep.equal([]);
-    const { serves, checks } = JSON.parse(lines.join('\n')) as { serves: boolean; checks: Row[] };
+    const [{ serves, checks }] = objects() as [{ serves: boolean; checks: CheckResult[] }];
     expect(serves).to.equal(status === 0);
-    return { status, row: (name: string) => checks.find((check) => check.name === name) };
+    return { status, checks, row: (name: string) => checks.find((check) => check.name === name) };
   };
   let plain: ReturnType<typeof rowsOf> | undefined;
   /** Returns the rows without settings. */
@@ -97,9 +90,7 @@ describe('imagemill doctor', () => {
       'service.env',
       '# four\n\nEXTRA_INPUTS="jxl"\nPORT=80\nCONCURRENCY=\nRATE_LIMIT=3\n',
     );
-    const checked = await run({ CONCURRENCY: 'many' }, '--env', path, '--json');
-    const { checks } = JSON.parse(checked.lines.join('\n')) as { checks: Row[] };
-    const row = (name: string) => checks.find((check) => check.name === name);
+    const { checks, row } = await rowsOf({ CONCURRENCY: 'many' }, '--env', path);
     expect(row('settings')).to.include({ state: 'ok', found: `all valid, with those of ${path}` });
     expect(row('reads')?.found).to.match(/, jxl$/);
     const warned = checks.filter(({ name, state }) => name === 'settings' && state === 'warn');
