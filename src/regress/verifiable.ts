@@ -35,8 +35,15 @@ export interface Verification {
 
 /** Options with the size of the source, and those that reduce it. Others are not verified. */
 const SAME_SIZE: readonly string[] = [
-  ...(['format', 'accepted', 'quality', 'maxBytes', 'lossless', 'metadata'] as const),
-  ...(['frames', 'pages', 'background'] as const),
+  'format',
+  'accepted',
+  'quality',
+  'maxBytes',
+  'lossless',
+  'metadata',
+  'frames',
+  'pages',
+  'background',
 ] satisfies (keyof ConvertOptions)[];
 const REDUCING: readonly string[] = ['width', 'height'] satisfies (keyof ConvertOptions)[];
 

@@ -95,7 +95,8 @@ describe('inspecting a header', () => {
     const lines = await drawGreys(width, height, (x, y) => ((x + 3 * y) % 97 < 3 ? 0 : 255));
     const noise = (x: number, y: number): number => ((x * 7919 + y * 104_729 + x * y * 31) % 251) / 20;
     const photo = await drawGreys(
-      ...([width, height] as const),
+      width,
+      height,
       (x, y) => 127 + 90 * Math.sin(x / 30) * Math.cos(y / 20) + noise(x, y),
     );
     for (const options of [{ quality: 80 }, { quality: 90 }, { quality: 90, progressive: true }]) {

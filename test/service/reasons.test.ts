@@ -287,8 +287,14 @@ const CASES: Readonly<Record<Exclude<ErrorCode, keyof typeof ELSEWHERE>, Case>> 
 };
 
 const RETRYABLE: readonly ErrorCode[] = [
-  ...(['REQUEST_TIMEOUT', 'UPLOAD_TIMEOUT', 'RATE_LIMITED', 'OVERLOADED', 'DISK_FULL'] as const),
-  ...(['TEMP_DIR_UNWRITABLE', 'SHUTTING_DOWN', 'CONVERTER_UNAVAILABLE'] as const),
+  'REQUEST_TIMEOUT',
+  'UPLOAD_TIMEOUT',
+  'RATE_LIMITED',
+  'OVERLOADED',
+  'DISK_FULL',
+  'TEMP_DIR_UNWRITABLE',
+  'SHUTTING_DOWN',
+  'CONVERTER_UNAVAILABLE',
 ];
 
 describe('an error response', () => {

@@ -196,8 +196,16 @@ function toJson({ status, code, message, ...row }: ReportRow): object {
 }
 
 const COLUMNS = [
-  ...(['input', 'output', 'status', 'bytesBefore', 'bytesAfter', 'ms', 'notes', 'code', 'message'] as const),
-];
+  'input',
+  'output',
+  'status',
+  'bytesBefore',
+  'bytesAfter',
+  'ms',
+  'notes',
+  'code',
+  'message',
+] as const;
 
 /** Start of every report, also if later versions add columns. */
 const START = COLUMNS.slice(0, 3).join(',');

@@ -102,7 +102,10 @@ export function admitTogether(
   if (most > MAX_TOTAL_PIXELS)
     throw serviceError(
       arePages ? 'RESULT_TOO_LARGE_IN_TOTAL' : 'VARIANTS_TOO_LARGE_IN_TOTAL',
-      ...([label, jobs.length, most, MAX_TOTAL_PIXELS] as const),
+      label,
+      jobs.length,
+      most,
+      MAX_TOTAL_PIXELS,
     );
 }
 

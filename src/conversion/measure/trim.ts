@@ -69,8 +69,10 @@ function measureTrim({ options, fittings }: ConversionJob): string[] {
     const [width, height] = [result.width + 2, result.height + 2];
     return [
       ...words(`( -clone ${at} -extent ${width}x${height}-1-1 +repage`),
-      ...[fillWithCorner(`${width}x1`, '+0+0'), fillWithCorner(`${width}x1`, `+0+${height - 1}`)].flat(),
-      ...[fillWithCorner(`1x${height}`, '+0+0'), fillWithCorner(`1x${height}`, `+${width - 1}+0`)].flat(),
+      ...fillWithCorner(`${width}x1`, '+0+0'),
+      ...fillWithCorner(`${width}x1`, `+0+${height - 1}`),
+      ...fillWithCorner(`1x${height}`, '+0+0'),
+      ...fillWithCorner(`1x${height}`, `+${width - 1}+0`),
       '-print',
       'trim: %@\\n',
       ...words(') -delete -1'),

@@ -102,8 +102,10 @@ async function createThumbnail(image: HTMLImageElement, width: number, height: n
   // The whole image is drawn: Chromium selects a wrong part of an SVG without a size of its own.
   context.drawImage(
     image,
-    ...([(THUMBNAIL_PX - scaledWidth) / 2, (THUMBNAIL_PX - scaledHeight) / 2] as const),
-    ...([scaledWidth, scaledHeight] as const),
+    (THUMBNAIL_PX - scaledWidth) / 2,
+    (THUMBNAIL_PX - scaledHeight) / 2,
+    scaledWidth,
+    scaledHeight,
   );
   return URL.createObjectURL(await canvas.convertToBlob({ type: 'image/webp', quality: 0.8 }));
 }

@@ -57,16 +57,20 @@ describe('a failed command', () => {
     ],
     ['of librsvg that aborts for another reason', end({ signal: 'SIGABRT' }), 'CORRUPT_IMAGE', 'rsvg'],
     [
-      ...(['of pngquant on a full disk', failed('  error: failed writing image to stdout (16)\n')] as const),
-      ...(['DISK_FULL', 'pngquant'] as const),
+      'of pngquant on a full disk',
+      failed('  error: failed writing image to stdout (16)\n'),
+      'DISK_FULL',
+      'pngquant',
     ],
     ['of pngquant that cannot read its input', end({ exitCode: 25 }), 'CORRUPT_IMAGE', 'pngquant'],
     ['of img2webp without a message', failed(''), 'DISK_FULL', 'img2webp'],
     ['of img2webp that crashed', end({ signal: 'SIGSEGV' }), 'CORRUPT_IMAGE', 'img2webp'],
     ['of img2webp without a file', failed("Could not open/decode file 'x'\n"), 'CORRUPT_IMAGE', 'img2webp'],
     [
-      ...(['of img2webp with a large side', failed('Invalid 16384x4 dimension for PNM\n')] as const),
-      ...(['OUTPUT_DIMENSION_TOO_LARGE', 'img2webp'] as const),
+      'of img2webp with a large side',
+      failed('Invalid 16384x4 dimension for PNM\n'),
+      'OUTPUT_DIMENSION_TOO_LARGE',
+      'img2webp',
     ],
   ] as const)
     it(`${what} becomes ${expected}, with its cause for the log`, () => {
