@@ -3,6 +3,7 @@
  * and deletes all files.
  */
 import type { RequestHandler, Response } from 'express';
+import pLimit from 'p-limit';
 import { naturalOrder } from '../../base/text.ts';
 import { type ConvertBatchFile, convertBatch, convertFrames } from '../../conversion/batch.ts';
 import { assertCombinable } from '../../conversion/combine.ts';
@@ -15,6 +16,7 @@ import type {
 } from '../../conversion/context.ts';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import type { Identify } from '../../conversion/identify.ts';
+import { MAX_PREPARATIONS } from '../../conversion/input/inspect.ts';
 import { withWatermark } from '../../conversion/input/watermark-image.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import {
@@ -271,25 +273,52 @@ export function identifyRoute(deps: FormRouteDeps<IdentifyFields>, identify: Ide
       input: [...new Set(received.map(({ type }) => type))].join(','),
       files: files.length,
     });
+    const images = await allOrNone(received, signal, ({ name: _, ...file }, signal) =>
+      identify({ ...file, disk, client }, { wanted, reveal: options.reveal }, signal),
+    );
     // An explanation can have a megabyte of arguments, so each is encoded in a turn of its own.
-    const images = await mapInTurns(received, async ({ name, ...file }) => {
-      const { conversion, ...image } = await identify(
-        { ...file, disk, client },
-        { wanted, reveal: options.reveal },
-        signal,
-      );
-      const described = {
-        name: name || null,
-        ...image,
-        conversion: conversion && { ...conversion, notes: [...conversion.notes, ...notes] },
-      };
-      return Buffer.from(JSON.stringify(described, res.app.get('json replacer')));
-    });
+    const described = await mapInTurns(images, ({ conversion, ...image }, at) =>
+      Buffer.from(
+        JSON.stringify(
+          {
+            name: received[at]?.name || null,
+            ...image,
+            conversion: conversion && { ...conversion, notes: [...conversion.notes, ...notes] },
+          },
+          res.app.get('json replacer'),
+        ),
+      ),
+    );
     if (signal.aborted) throw new ClientDisconnectedError();
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Content-Type', 'application/json; charset=utf-8');
-    res.send(Buffer.concat(isSingle ? images : listJson('images', images)));
+    res.send(Buffer.concat(isSingle ? described : listJson('images', described)));
   });
+}
+
+/**
+ * Does work for all files, as many at once as the queue prepares. The first error aborts the
+ * others, and is thrown when these have ended.
+ */
+async function allOrNone<T>(
+  files: readonly ReceivedFile[],
+  signal: AbortSignal,
+  work: (file: ReceivedFile, signal: AbortSignal) => Promise<T>,
+): Promise<T[]> {
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const limit = pLimit(MAX_PREPARATIONS.main);
+  const errors: unknown[] = [];
+  const results = await Promise.all(
+    files.map((file) =>
+      limit(() => work(file, either)).catch((error) => {
+        errors.push(error);
+        stop.abort();
+      }),
+    ),
+  );
+  if (errors.length > 0) throw errors[0];
+  return results as T[];
 }
 
 /** Returns the parts of a JSON object with a list of values in JSON. */
