@@ -1,7 +1,8 @@
-/** @module One conversion of a stored file: inspect, plan, admit, wait, run, describe. */
+/** @module One conversion: inspect, plan, admit, wait, measure, plan again, encode, describe. */
 import { mapInTurns } from '../images/containers/event-loop.ts';
 import { KnownResultError } from '../tables/errors.ts';
 import type { OutputType } from '../tables/formats.ts';
+import { admitPages, admitResult, planAdmitted } from './admit.ts';
 import type {
   ConversionEvent,
   ConversionInput,
@@ -17,12 +18,14 @@ import { type Explanation, explainJob } from './explain.ts';
 import { inspectInput, ownInput, preparationKind, resolveFormat } from './input/inspect.ts';
 import { withWatermark } from './input/watermark-image.ts';
 import { canonicalPlan, conversionKey, digestOf } from './key.ts';
-import { admitTogether, sumDiskBytes } from './limits/admit.ts';
-import type { AdmittedJob, ConvertOptions, PlannedJob } from './plan/types.ts';
-import { admitPages, admitResult, planAdmitted } from './plan-result.ts';
+import { sumDiskBytes } from './limits/disk-bytes.ts';
+import { checkTogether } from './limits/limits.ts';
+import { measure, measureWatermarks } from './measure/index.ts';
+import type { AdmittedJob, ConversionJob, ConvertOptions, PlannedJob } from './plan/types.ts';
 import type { ConversionQueue, Slot } from './queue/queue.ts';
 import { type Attempt, attemptEach, onlyResult, toAttempts, valuesOf } from './request/targets.ts';
-import { run } from './run.ts';
+import { encodeAll } from './steps/encode-all.ts';
+import { moveOut } from './steps/run-steps.ts';
 
 interface ConvertDeps extends Machine {
   readonly queue: Pick<ConversionQueue, 'enter'>;
@@ -47,17 +50,27 @@ export function createConvert(deps: ConvertDeps) {
       using slot = await place.start();
       using timer = startTimer(source);
       report.start(slot, prepared.jobs);
-      const results = await withReservation(source, prepared.disk.reserved, () =>
-        run(prepared.jobs, {
-          ...conversion,
-          repairs: input.repairs,
-          // Recorded commands must not depend on the load of the machine.
-          threads: source.onCommand ? 1 : Math.min(1 + slot.idleSlots, maxThreads),
-          sourceBytes: input.bytes,
-          maxBytes: prepared.disk.folder,
-          deadline: timer.startedAt + config.CONVERT_TIMEOUT_MS - timer.usedBefore,
-        }),
-      );
+      const running = {
+        ...conversion,
+        repairs: input.repairs,
+        // Recorded commands must not depend on the load of the machine.
+        threads: source.onCommand ? 1 : Math.min(1 + slot.idleSlots, maxThreads),
+        sourceBytes: input.bytes,
+        maxBytes: prepared.disk.folder,
+        deadline: timer.startedAt + config.CONVERT_TIMEOUT_MS - timer.usedBefore,
+      };
+      const results = await withReservation(source, prepared.disk.reserved, async () => {
+        if (type === 'svg') await moveOut(source.folder);
+        const measured = await measure(prepared.jobs, running);
+        const admitted = await admitEach(measured, running, (job) =>
+          isPlanned(job) ? job : admitResult(job.image, job.options, job.suffix, running, job.measured),
+        );
+        const complete = await measureWatermarks(admitted, running);
+        const jobs = await attemptEach(complete, running, (job) =>
+          isPlanned(job) ? job : planAdmitted(job, source),
+        );
+        return encodeAll(jobs, running);
+      });
       const convertedMs = performance.now() - timer.startedAt;
       const times = { queuedMs: slot.waitedMs, preparedMs: prepared.ms, convertedMs };
       report.end(results);
@@ -137,12 +150,26 @@ async function plan(input: OwnedInput, variants: readonly Variant[], conversion:
   const requested = variants.map(({ options }) => options);
   const image = await inspectInput(source, requested, input.repairs, conversion);
   admitPages(image, requested, config, source.label);
-  const admitted = await attemptEach(toAttempts(variants), conversion, (options, suffix) =>
+  const admitted = await admitEach(toAttempts(variants), conversion, (options, suffix) =>
     admitResult(image, resolveFormat(options, image), suffix, conversion),
   );
-  admitTogether(valuesOf(admitted), config, source.label);
   return { digest, jobs: await attemptEach(admitted, conversion, (job) => planAdmitted(job, source)) };
 }
+
+/** Admits the result of each, and all results together. */
+async function admitEach<T>(
+  attempts: readonly Attempt<T>[],
+  conversion: FileConversion,
+  admit: (value: T, suffix: string) => ConversionJob,
+): Promise<Attempt<ConversionJob>[]> {
+  const { config, source } = conversion;
+  const admitted = await attemptEach(attempts, conversion, admit);
+  checkTogether(valuesOf(admitted), config, source.label);
+  return admitted;
+}
+
+/** Returns whether a job has a plan: nothing was found that changes it. */
+const isPlanned = (job: ConversionJob): job is PlannedJob => 'plan' in job;
 
 /** Reserves disk space during a conversion. Afterwards, only the results stay reserved. */
 async function withReservation<T extends { readonly bytes: number }>(

@@ -8,6 +8,7 @@ import type { ImageInfo } from '../images/image-info.ts';
 import { readRevealed } from '../images/revealed/read-revealed.ts';
 import { isFileError, type PublicError, serviceError, toPublicError } from '../tables/errors.ts';
 import { INPUTS, listLabels, OUTPUTS } from '../tables/formats.ts';
+import { planResult } from './admit.ts';
 import type { ConversionInput, Machine } from './context.ts';
 import { explainJob, toJson } from './explain.ts';
 import {
@@ -25,7 +26,6 @@ import { numericQuality } from './plan/external-encoders.ts';
 import { createJob } from './plan/job.ts';
 import { countPages } from './plan/size.ts';
 import { type AdmittedJob, type ConvertOptions, INPUT_FILE } from './plan/types.ts';
-import { planResult } from './plan-result.ts';
 import type { ConversionQueue } from './queue/queue.ts';
 import { DEFAULT_OPTIONS } from './request/checks.ts';
 
@@ -130,10 +130,11 @@ async function describeImage(
   };
 }
 
-type Attempt<T> = { readonly value: T } | { readonly error: PublicError };
+/** What became of a step, unless an error concerns more than the file. */
+type Outcome<T> = { readonly value: T } | { readonly error: PublicError };
 
 /** Runs a function. Returns its error if it concerns the file. */
-async function catchFileError<T>(work: () => Promise<T> | T): Promise<Attempt<T>> {
+async function catchFileError<T>(work: () => Promise<T> | T): Promise<Outcome<T>> {
   try {
     return { value: await work() };
   } catch (error) {
@@ -148,23 +149,23 @@ async function accept(
   source: ConversionInput,
   wanted: ConvertOptions | undefined,
   deps: IdentifyDeps,
-): Promise<Attempt<AdmittedJob>> {
+): Promise<Outcome<AdmittedJob>> {
   const { inputs, outputs } = deps.capabilities;
-  const attempt = (options: ConvertOptions): Promise<Attempt<AdmittedJob>> =>
+  const attempt = (options: ConvertOptions): Promise<Outcome<AdmittedJob>> =>
     catchFileError(() => {
       if (!inputs.includes(source.type))
         throw serviceError('UNSUPPORTED_TYPE', source.label, listLabels(inputs), INPUTS[source.type].label);
       return planResult(image, options, '', { ...deps, source });
     });
   if (wanted) return attempt(wanted);
-  const attempts: Attempt<AdmittedJob>[] = [];
+  const attempts: Outcome<AdmittedJob>[] = [];
   for (const format of outputs) {
     if (isTurnOver()) await waitForTurn();
     const made = await attempt({ format, ...DEFAULT_OPTIONS });
     if ('value' in made) return made;
     attempts.push(made);
   }
-  return attempts[0] as Attempt<AdmittedJob>;
+  return attempts[0] as Outcome<AdmittedJob>;
 }
 
 /** Describes a result. Its quality is null without loss, and if only a comparison shows it. */

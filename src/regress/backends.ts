@@ -23,7 +23,7 @@ export interface SourceImage {
   readonly path: string;
 }
 
-export type Attempt = {
+export type BackendResult = {
   /** Shell commands that repeat the conversion, one per line. */
   readonly commands: readonly string[];
 } & (
@@ -46,7 +46,7 @@ export interface Backend {
    * @throws {RegressError} if the backend is unavailable
    * @throws the signal's reason if it aborts
    */
-  convert(image: SourceImage, testCase: Case, signal: AbortSignal): Promise<Attempt>;
+  convert(image: SourceImage, testCase: Case, signal: AbortSignal): Promise<BackendResult>;
   close(): Promise<void>;
 }
 
@@ -115,11 +115,11 @@ async function convertImage(
   image: SourceImage,
   testCase: Case,
   signal: AbortSignal,
-): Promise<Attempt> {
+): Promise<BackendResult> {
   const type = await detectImageType(image.path);
   const { inputs, outputs } = engine.capabilities;
   const { format } = testCase.options;
-  const refuse = (message: string): Attempt => ({ refused: { status: 415, message }, commands: [] });
+  const refuse = (message: string): BackendResult => ({ refused: { status: 415, message }, commands: [] });
   if (!type || !inputs.includes(type)) return refuse('It is not an image of a supported format.');
   if (!outputs.includes(format))
     return refuse(

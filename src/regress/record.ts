@@ -6,7 +6,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import { isInvalidName } from '../base/text.ts';
 import { ALL_OUTPUT_TYPES, type InputType } from '../tables/formats.ts';
-import { type Attempt, type Backend, detectImageType, type SourceImage } from './backends.ts';
+import { type Backend, type BackendResult, detectImageType, type SourceImage } from './backends.ts';
 import { decode } from './image/codec.ts';
 import { digestOf, fingerprintsOf } from './image/fingerprint.ts';
 import { type DecodedImage, imageMetadata } from './image/image.ts';
@@ -92,20 +92,20 @@ export async function record(options: RecordOptions): Promise<Recording> {
 
 async function recordOne(image: SourceImage, testCase: Case, options: RecordOptions): Promise<Row> {
   const { converter, folder, repeat, signal } = options;
-  const attempts: Attempt[] = [];
+  const results: BackendResult[] = [];
   for (let time = 0; time < repeat; time += 1)
-    attempts.push(await converter.convert(image, testCase, signal));
-  const attempt = attempts[0] as Attempt;
+    results.push(await converter.convert(image, testCase, signal));
+  const first = results[0] as BackendResult;
   const row = {
     image: image.name,
     case: testCase.name,
     format: testCase.options.format,
     input: digest(await readFile(image.path)),
-    commands: attempt.commands,
+    commands: first.commands,
   };
-  if ('refused' in attempt) return { ...row, refused: attempt.refused };
-  const { bytes, notes } = attempt.made;
-  const times = attempts.flatMap((one) => ('made' in one ? [one.made.ms] : []));
+  if ('refused' in first) return { ...row, refused: first.refused };
+  const { bytes, notes } = first.made;
+  const times = results.flatMap((one) => ('made' in one ? [one.made.ms] : []));
   const result = { bytes: bytes.length, digest: digest(bytes), ms: median(times), notes };
   if (!folder) {
     // A result that no independent decoder reads has no fingerprints.

@@ -1,9 +1,9 @@
 // @unit
 import { expect } from 'chai';
+import { planAdmitted } from '../../src/conversion/admit.ts';
 import { canonicalPlan, conversionKey } from '../../src/conversion/key.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
-import { planAdmitted } from '../../src/conversion/plan-result.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
 import type { Toolchain } from '../../src/process/toolchain.ts';
 

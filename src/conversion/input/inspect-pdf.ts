@@ -1,7 +1,7 @@
 /** @module Inspects a PDF with pdfinfo before it is planned: how many pages, and their sizes. */
 import type { ImageFacts, Page } from '../../images/image-info.ts';
 import type { ConversionInput, Inspector } from '../context.ts';
-import { conversionLimit } from '../limits/admit.ts';
+import { conversionLimit } from '../limits/limits.ts';
 import { invalidOutputError, translateToolError } from '../output/tool-errors.ts';
 import { keepsAllPages, numberedPages } from '../plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from '../plan/types.ts';

@@ -9,7 +9,7 @@ import type { Config } from '../../tables/config.ts';
 import { ClientDisconnectedError, isDiskFull, serviceErrorFrom } from '../../tables/errors.ts';
 import { INPUTS } from '../../tables/formats.ts';
 import type { RunningConversion } from '../context.ts';
-import { conversionLimit } from '../limits/admit.ts';
+import { conversionLimit } from '../limits/limits.ts';
 import { explainFailure, invalidOutputError, isNoFile } from '../output/tool-errors.ts';
 import { planDecoding } from '../plan/index.ts';
 import { kindsOf } from '../plan/job.ts';

@@ -1,10 +1,9 @@
 /** @module What tools must find out before results can be planned, because no header states it. */
 import { mapInTurns } from '../../images/containers/event-loop.ts';
 import type { RunningConversion } from '../context.ts';
-import { admitTogether, checkLimits } from '../limits/admit.ts';
+import { checkLimits } from '../limits/limits.ts';
 import { deriveAgain } from '../plan/job.ts';
 import type { ConversionJob, PlannedJob } from '../plan/types.ts';
-import { admitResult, planAdmitted } from '../plan-result.ts';
 import { type Attempt, attemptEach, valuesOf } from '../request/targets.ts';
 import { withRepair } from '../steps/run-steps.ts';
 import type { Measurement } from './measurement.ts';
@@ -14,24 +13,18 @@ import { makeWatermarks } from './prepare-watermark.ts';
 type Jobs = readonly Attempt<ConversionJob>[];
 
 /**
- * Measures what the results depend on, and plans those again for which something was found.
+ * Measures what the results depend on. A job for which something was found has no plan any more.
  *
- * @throws {ServiceError} that names the file or its watermark, or the first error of a result; see
+ * @throws {ServiceError} that names the file, or the first error of a result; see
  *   {@link attemptEach}
  */
 export async function measure(
   planned: readonly Attempt<PlannedJob>[],
   running: RunningConversion,
-): Promise<readonly Attempt<PlannedJob>[]> {
-  const { config, source } = running;
+): Promise<Jobs> {
   let jobs: Jobs = planned;
   for (const measurement of MEASUREMENTS) jobs = await measureEach(measurement, jobs, running);
-  jobs = await attemptEach(jobs, running, (job, suffix) =>
-    isPlanned(job) ? job : admitResult(job.image, job.options, suffix, running, job.measured),
-  );
-  admitTogether(valuesOf(jobs), config, source.label);
-  if (source.watermark) jobs = await measureWatermarks(jobs, running);
-  return attemptEach(jobs, running, (job) => (isPlanned(job) ? job : planAdmitted(job, source)));
+  return jobs;
 }
 
 /** Results with the same commands share what these find. */
@@ -57,14 +50,19 @@ async function measureEach<T>(
     : eachValue(jobs, measureOne);
 }
 
-/** Makes the watermark of each result. An error of the watermark is that of all results. */
-const measureWatermarks = (jobs: Jobs, running: RunningConversion): Promise<Jobs> =>
-  eachValue(jobs, async (job) => deriveAgain(job, { watermarks: await makeWatermarks(job, running) }));
+/**
+ * Makes the watermark of each result, whose size is known by now. A job with one has no plan any
+ * more.
+ *
+ * @throws {ServiceError} that names the watermark
+ */
+export const measureWatermarks = (jobs: Jobs, running: RunningConversion): Promise<Jobs> =>
+  eachValue(jobs, async (job) =>
+    job.options.watermark ? deriveAgain(job, { watermarks: await makeWatermarks(job, running) }) : job,
+  );
 
 /** Does work for each result that has not failed. The first error is that of all. */
 const eachValue = (jobs: Jobs, work: (job: ConversionJob) => Promise<ConversionJob>): Promise<Jobs> =>
   mapInTurns(jobs, async (attempt) =>
     'value' in attempt ? { ...attempt, value: await work(attempt.value) } : attempt,
   );
-
-const isPlanned = (job: ConversionJob): job is PlannedJob => 'plan' in job;

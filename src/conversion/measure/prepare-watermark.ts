@@ -5,16 +5,16 @@ import { join } from 'node:path';
 import { workFiles } from '../../files/workspace.ts';
 import type { Size } from '../../images/image-info.ts';
 import { MAX_WATERMARK } from '../../tables/formats.ts';
+import { planResult } from '../admit.ts';
 import type { ConversionInput, RunningConversion, WatermarkFile } from '../context.ts';
 import { inspectInput, ownInput } from '../input/inspect.ts';
 import { assertPixels, assertSize, WATERMARK_LABEL } from '../input/watermark-image.ts';
-import { sumDiskBytes } from '../limits/admit.ts';
+import { sumDiskBytes } from '../limits/disk-bytes.ts';
 import { checkResult, inspectResult } from '../output/result.ts';
 import { invalidOutputError } from '../output/tool-errors.ts';
 import { nameFile } from '../plan/step.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, type WatermarkPlace } from '../plan/types.ts';
 import { type WatermarkBox, watermarkBoxes, watermarkFile } from '../plan/watermark.ts';
-import { planResult } from '../plan-result.ts';
 import { moveOut, runSteps, withRepair } from '../steps/run-steps.ts';
 import { DECODED } from './decode-first.ts';
 

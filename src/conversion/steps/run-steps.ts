@@ -9,7 +9,7 @@ import type { Tool } from '../../process/toolchain.ts';
 import { TOOLS } from '../../tables/tools.ts';
 import type { ConversionInput, RunningConversion } from '../context.ts';
 import { movedInput, repairAfterError } from '../input/inspect.ts';
-import { checkLimits, conversionLimit } from '../limits/admit.ts';
+import { checkLimits, conversionLimit } from '../limits/limits.ts';
 import {
   assertNotDenied,
   explainByDisk,

@@ -158,7 +158,7 @@ function interpolate(over: Encoded, other: Encoded | undefined, bytes: number): 
 export type Known = CheckedResult & Encoded;
 
 /** Results of an image that exist, and how many more may be encoded. */
-export interface Attempts {
+export interface KnownTrials {
   readonly known?: readonly Known[];
   readonly encodings?: number;
 }
@@ -171,7 +171,7 @@ export async function encodeWithin(
   maxBytes: number,
   from: number,
   encode: (quality: number) => Promise<CheckedResult>,
-  { known = [], encodings = MAX_ENCODINGS }: Attempts = {},
+  { known = [], encodings = MAX_ENCODINGS }: KnownTrials = {},
 ): Promise<Known> {
   const attempts: Encoded[] = [];
   const fits = ({ bytes }: Encoded): boolean => bytes <= maxBytes;

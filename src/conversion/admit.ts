@@ -5,7 +5,7 @@ import type { Config } from '../tables/config.ts';
 import { serviceError, serviceErrorFrom } from '../tables/errors.ts';
 import { INPUTS, OUTPUTS } from '../tables/formats.ts';
 import type { ConversionInput, FileConversion } from './context.ts';
-import { checkLimits } from './limits/admit.ts';
+import { checkLimits } from './limits/limits.ts';
 import { measuringJobs } from './measure/measurements.ts';
 import { planJob } from './plan/index.ts';
 import { createJob, refusedLabel } from './plan/job.ts';

@@ -1,10 +1,11 @@
 // @unit
 import { expect } from 'chai';
+import { planResult } from '../../../src/conversion/admit.ts';
 import type { ConversionInput } from '../../../src/conversion/context.ts';
-import { checkLimits, estimateDiskBytes } from '../../../src/conversion/limits/admit.ts';
+import { estimateDiskBytes } from '../../../src/conversion/limits/disk-bytes.ts';
+import { checkLimits } from '../../../src/conversion/limits/limits.ts';
 import { createJob } from '../../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
-import { planResult } from '../../../src/conversion/plan-result.ts';
 import type { ImageInfo } from '../../../src/images/image-info.ts';
 import type { Toolchain } from '../../../src/process/toolchain.ts';
 import { loadConfig } from '../../../src/tables/config.ts';

@@ -1,80 +1,18 @@
-/** @module Runs the jobs of a file: measures, then encodes, together or the smallest of several. */
+/** @module Encodes an image in several ways, and keeps the smallest result that looks the same. */
 import { rm } from 'node:fs/promises';
-import { mapInTurns } from '../images/containers/event-loop.ts';
-import { countArgumentBytes, MAX_ARGUMENT_BYTES, type Output } from '../process/command.ts';
-import { isFileError, ServiceError } from '../tables/errors.ts';
-import { canHavePalette, OUTPUTS, type OutputType } from '../tables/formats.ts';
-import type { RunningConversion } from './context.ts';
-import { measure } from './measure/index.ts';
-import {
-  canShare,
-  planAnew,
-  planBranch,
-  planJob,
-  planPaletteComparison,
-  planTogether,
-  selectPrinted,
-} from './plan/index.ts';
-import { deriveAgain } from './plan/job.ts';
-import type { Step } from './plan/step.ts';
-import type { ConversionJob, ConvertOptions, PlannedJob } from './plan/types.ts';
-import { type Attempt, attemptEach, valuesOf } from './request/targets.ts';
-import { compareResult } from './steps/compare-result.ts';
-import { type Converted, type Encoded, encode } from './steps/encode-result.ts';
-import { moveOut, repair, runSteps, withRepair } from './steps/run-steps.ts';
-
-type Jobs = readonly Attempt<PlannedJob>[];
-
-/** Converts a file to its results: measures what their plans depend on, and encodes them. */
-export async function run(planned: Jobs, running: RunningConversion): Promise<Attempt<Converted>[]> {
-  if (running.source.type === 'svg') await moveOut(running.source.folder);
-  return encodeAll(await measure(planned, running), running);
-}
-
-/** Encodes all results with one command. If that fails, each has its own command and error. */
-async function encodeAll(
-  attempts: Jobs,
-  running: RunningConversion,
-  isRepaired = false,
-): Promise<Attempt<Converted>[]> {
-  const jobs = valuesOf(attempts);
-  const [first] = jobs;
-  const encodeEach = () => attemptEach(attempts, running, (job) => encodeOrRepair(job, running));
-  const together = canShare(jobs) ? await shareCommand(jobs) : [];
-  if (!first || together.length === 0) return encodeEach();
-  const shared = await runSteps(together, first, running).catch((error) => {
-    if (!isFileError(error) || error.code === 'CONVERSION_TIMEOUT') throw error;
-    return error;
-  });
-  if (!(shared instanceof ServiceError)) {
-    const printedFor = (job: PlannedJob): Output => ({
-      stdout: selectPrinted(shared.stdout, job.suffix),
-      stderr: shared.stderr,
-    });
-    return attemptEach(attempts, running, (job) => encodeResult(job, running, printedFor(job)));
-  }
-  const image = isRepaired ? undefined : await repair(shared, first, running);
-  if (!image) return encodeEach();
-  return encodeAll(await attemptEach(attempts, running, (job) => planAnew(job, image)), running, true);
-}
-
-/** Plans the commands that write all results; none if one would have too many arguments. */
-async function shareCommand(jobs: readonly PlannedJob[]): Promise<readonly Step[]> {
-  const { decoding, parts } = planTogether(await mapInTurns(jobs, planBranch));
-  const bytes = await mapInTurns(parts, countArgumentBytes);
-  const isTooLong = bytes.reduce((total, one) => total + one) > MAX_ARGUMENT_BYTES;
-  return isTooLong ? [] : [...decoding, { tool: 'magick', args: parts.flat() }];
-}
-
-const encodeOrRepair = (job: PlannedJob, running: RunningConversion): Promise<Encoded> =>
-  withRepair(job, running, (planned) => encodeResult(planned, running));
-
-/** Converts an image to its result, or to the smallest of several. */
-const encodeResult = (job: PlannedJob, running: RunningConversion, shared?: Output): Promise<Encoded> =>
-  (job.options.candidates ? encodeSmallest : encode)(job, running, shared);
+import type { Output } from '../../process/command.ts';
+import { isFileError } from '../../tables/errors.ts';
+import { canHavePalette, OUTPUTS, type OutputType } from '../../tables/formats.ts';
+import type { RunningConversion } from '../context.ts';
+import { planJob, planPaletteComparison } from '../plan/index.ts';
+import { deriveAgain } from '../plan/job.ts';
+import type { ConversionJob, ConvertOptions, PlannedJob } from '../plan/types.ts';
+import { compareResult } from './compare-result.ts';
+import { type Encoded, encode } from './encode-result.ts';
+import { withRepair } from './run-steps.ts';
 
 /** Encodes an image in each of the formats to choose from, and keeps the smallest result. */
-async function encodeSmallest(
+export async function encodeSmallest(
   job: PlannedJob,
   running: RunningConversion,
   shared?: Output,
@@ -88,7 +26,9 @@ async function encodeSmallest(
     const rival = quality ? { quality, bytes: kept.bytes } : undefined;
     const next = deriveAgain(job, { rival }, { ...options, ...other, candidates: undefined });
     const isPalette = other.colors !== undefined;
-    const attempt = isPalette ? encodePalette(next, running) : encodeOrRepair(planJob(next), running);
+    const attempt = isPalette
+      ? encodePalette(next, running)
+      : withRepair(planJob(next), running, (planned) => encode(planned, running));
     const result = await attempt.catch((error) => {
       if (!isFileError(error) || error.code === 'CONVERSION_TIMEOUT') throw error;
       return undefined;
