@@ -93,8 +93,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
 async function recordOne(image: SourceImage, testCase: Case, options: RecordOptions): Promise<Row> {
   const { converter, folder, repeat, signal } = options;
   const results: BackendResult[] = [];
-  for (let time = 0; time < repeat; time += 1)
-    results.push(await converter.convert(image, testCase, signal));
+  for (let time = 0; time < repeat; time += 1) results.push(await converter.convert(image, testCase, signal));
   const first = results[0] as BackendResult;
   const row = {
     image: image.name,
