@@ -1,7 +1,7 @@
 /** @module Reads the copyright of XMP, and writes XMP with nothing else (ISO 16684-1). */
 import { isUtf8 } from 'node:buffer';
 import { cleanText, escapeXml } from '../../base/text.ts';
-import { scanMarkup, type Tag } from '../svg/svg-markup.ts';
+import { decodeEntities, scanMarkup, type Tag } from '../svg/svg-markup.ts';
 import { type FieldText, MAX_TEXT_BYTES, XMP_FIELDS } from './fields.ts';
 
 /** Namespaces by their prefix in the names below. */
@@ -85,20 +85,9 @@ function createNaming(tags: readonly Tag[]): (prefix: string, name: string) => s
   };
 }
 
-/** Entities that XML predefines. */
-const ENTITIES = new Map(Object.entries({ lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }));
-const REFERENCE = /&(?:#(\d{1,7})|#x([\dA-Fa-f]{1,6})|(\w+));/g;
-
 /** Decodes character data; undefined if it has markup, or is too long. */
-function decodeXml(data: string): string | undefined {
-  if (data.includes('<') || data.length > MAX_TEXT_BYTES) return undefined;
-  const decoded = data.replace(REFERENCE, (all, decimal, hex, name) => {
-    const code = decimal ? Number(decimal) : Number.parseInt(hex, 16);
-    if (name) return ENTITIES.get(name) ?? all;
-    return code <= 0x10ffff ? String.fromCodePoint(code) : '';
-  });
-  return cleanText(decoded);
-}
+const decodeXml = (data: string): string | undefined =>
+  data.includes('<') || data.length > MAX_TEXT_BYTES ? undefined : cleanText(decodeEntities(data));
 
 const CONTAINERS = ['rdf:Seq', 'rdf:Alt', 'rdf:Bag'];
 
@@ -129,9 +118,8 @@ function textsIn(name: string, { attributes, children, content }: Element): XmpT
 const MAX_TAGS = 4000;
 
 /**
- * Reads properties, which are attributes or elements of a description.
- *
- * @returns undefined if the packet is not in UTF-8, or has too many tags
+ * Reads properties, which are attributes or elements of a description. Returns undefined if the
+ * packet is not in UTF-8, or has too many tags.
  */
 export function readXmpProperties(
   packet: Buffer,

@@ -6,6 +6,7 @@
  * of the root element in lower case.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { escapeXml } from '../../base/text.ts';
 import type { Size } from '../image-info.ts';
 import { matchesMedia } from './conditions.ts';
 import {
@@ -26,7 +27,6 @@ import {
   applyEdits,
   decodeEntities,
   type Edit,
-  encodeEntities,
   type Markup,
   type Range,
   scanMarkup,
@@ -63,24 +63,21 @@ function resolveCss(text: string, markup: Markup, budget: CssBudget): string {
   /** Resolved values, since many elements have the same colour. */
   const known = new Map<string, string>();
   let maxGrowth = MAX_GROWTH;
-  const replace = ({ start, end }: Range, isAllowed: (value: string) => boolean): Edit[] => {
+  const replace = ({ start, end }: Range, forbidden: RegExp): Edit[] => {
     const value = text.slice(start, end);
     if (!RESOLVED_FUNCTIONS.test(value)) return [];
     const resolved = known.get(value) ?? resolve(value);
     known.set(value, resolved);
     const growth = resolved.length - value.length;
-    if (resolved === value || growth > maxGrowth || !isAllowed(resolved)) return [];
+    if (resolved === value || growth > maxGrowth || forbidden.test(resolved)) return [];
     maxGrowth -= growth;
     return [{ start, end, text: resolved }];
   };
-  const edits: Edit[] = [];
-  for (const { attributes } of markup.tags) {
-    for (const attribute of attributes) edits.push(...replace(attribute, (value) => !/[<&"']/.test(value)));
-  }
-  for (const sheet of markup.styleSheets) {
-    edits.push(...replace(sheet, (value) => !/[<&]/.test(value)));
-  }
-  return applyEdits(text, edits);
+  const attributes = markup.tags.flatMap((tag) => tag.attributes);
+  return applyEdits(text, [
+    ...attributes.flatMap((attribute) => replace(attribute, /[<&"']/)),
+    ...markup.styleSheets.flatMap((sheet) => replace(sheet, /[<&]/)),
+  ]);
 }
 
 function collectVariables(text: string, { tags, styleSheets }: Markup, budget: CssBudget): Variables {
@@ -140,7 +137,7 @@ function rewriteSheets(text: string, { tags, styleSheets }: Markup, budget: CssB
   const edits = styleSheets.flatMap(({ start, end, isCdata }, at): Edit[] => {
     const sheet = written[at] ?? '';
     if (sheet !== '' && sheet === sheets[at]) return [];
-    return [{ start, end, text: isCdata ? sheet : encodeEntities(sheet) }];
+    return [{ start, end, text: isCdata ? sheet : escapeXml(sheet) }];
   });
   return applyEdits(text, edits);
 }
@@ -262,7 +259,6 @@ const MAX_SHADOWS = 500;
 /** Maximum number of tags inside a drop shadow, such as animations. */
 const MAX_CHILDREN = 20;
 
-/** Replaces the drop shadows, unless there are too many. */
 function expandDropShadows(text: string, { tags }: Markup): string {
   if (tags.filter(({ name }) => name === 'feDropShadow').length > MAX_SHADOWS) return text;
   const edits = tags.flatMap((tag, at): Edit[] => {
@@ -284,11 +280,7 @@ const NUMBER = '[+-]?(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:e[+-]?\\d+)?';
 const ONE = new RegExp(`&|^\\s*${NUMBER}\\s*$`, 'i');
 const ONE_OR_TWO = new RegExp(`&|^\\s*${NUMBER}(?:(?:\\s*,\\s*|\\s+)${NUMBER})?\\s*$`, 'i');
 
-/**
- * Returns the markup of the filters that replace a drop shadow.
- *
- * @param id makes the names of results unique
- */
+/** Returns the filters that replace a drop shadow. `id` makes the names of results unique. */
 function partsOf(text: string, { attributes, start, name }: Tag, id: number): string {
   const prefix = text.slice(start + 1, text.indexOf(name, start)); // namespace prefix
   const source = (attribute: Attribute | undefined, as = attribute?.name): string =>

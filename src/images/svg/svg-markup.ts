@@ -103,14 +103,10 @@ const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&',
 
 /** Replaces the references to characters that XML predefines, or that state a number. */
 export const decodeEntities = (text: string): string =>
-  text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(lt|gt|amp|quot|apos));/gi, (whole, decimal, hex, name) => {
+  text.replace(/&(?:#(\d{1,7})|#x([\dA-Fa-f]{1,6})|(lt|gt|amp|quot|apos));/g, (_, decimal, hex, name) => {
     const code = decimal ? Number(decimal) : Number.parseInt(hex ?? '', 16);
-    return name ? (ENTITIES[name] ?? whole) : code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+    return name ? (ENTITIES[name] ?? '') : code <= 0x10ffff ? String.fromCodePoint(code) : '';
   });
-
-/** Escapes text for the content of an element. */
-export const encodeEntities = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 export interface Edit extends Range {
   readonly text: string;

@@ -1,12 +1,6 @@
 /** @module Writes texts as `text-transform` (CSS Text 3, 2.1) shows them, for librsvg. */
-import {
-  applyEdits,
-  decodeEntities,
-  type Edit,
-  encodeEntities,
-  type Markup,
-  type Tag,
-} from './svg-markup.ts';
+import { escapeXml } from '../../base/text.ts';
+import { applyEdits, decodeEntities, type Edit, type Markup, type Tag } from './svg-markup.ts';
 
 /** A letter that begins a word, as in Chromium also after a full stop and a colon. */
 const WORD_START = /(?<![\p{L}\p{M}\p{N}_]|[\p{L}\p{M}\p{N}_]['’·])\p{L}/gu;
@@ -63,7 +57,7 @@ export function transformTexts(text: string, { tags }: Markup): string {
     if (!transform || content.includes('<')) return text; // a comment or CDATA
     const characters = decodeEntities(content);
     const shown = transform(characters, before);
-    if (shown !== characters) edits.push({ start, end, text: encodeEntities(shown) });
+    if (shown !== characters) edits.push({ start, end, text: escapeXml(shown) });
     before = (before + characters).slice(-CONTEXT_LENGTH);
   }
   const rewritten = applyEdits(text, edits);
