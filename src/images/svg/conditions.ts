@@ -117,10 +117,10 @@ function createFeatures({ width, height }: Size): Leaf {
       monochrome: 0,
       grid: 0,
       'color-index': 0,
+      resolution: 1,
+      '-webkit-device-pixel-ratio': 1,
     }),
-  )
-    .set('resolution', 1)
-    .set('-webkit-device-pixel-ratio', 1);
+  );
   const words = new Map([
     ...Object.entries(WORDS),
     ['orientation', width > height ? 'landscape' : 'portrait'],

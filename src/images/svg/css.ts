@@ -1,5 +1,4 @@
 /** @module Parses CSS, and resolves what librsvg lacks: `var()` and new colour functions. */
-
 import { color, SyntaxFlag, serializeRGB } from '@csstools/css-color-parser';
 import { parseComponentValue } from '@csstools/css-parser-algorithms';
 import { type CSSToken, TokenType, tokenize, tokenizer } from '@csstools/css-tokenizer';
@@ -110,14 +109,14 @@ export function parseDeclarations(css: string, budget: CssBudget): Declaration[]
   return declarationsIn(tokensOf(css, budget));
 }
 
+/** What ends a declaration. */
+const ENDS: readonly string[] = [TokenType.Semicolon, TokenType.EOF];
+
 function declarationsIn(tokens: readonly CSSToken[]): Declaration[] {
   const declarations: Declaration[] = [];
   for (let at = 0; at < tokens.length; at += 1) {
     let end = at;
-    while (
-      end < tokens.length &&
-      ![TokenType.Semicolon, TokenType.EOF].includes(tokens[end]?.[0] as TokenType)
-    )
+    while (end < tokens.length && !ENDS.includes(tokens[end]?.[0] as string))
       end = closingOf(tokens, end) + 1;
     const part = trim(tokens.slice(at, end));
     const colon = part.findIndex(([type]) => type === TokenType.Colon);
@@ -230,11 +229,7 @@ export function colourByName(name: string): string | undefined {
   const component = parseComponentValue(tokenize({ css: name }));
   const parsed = (component && color(component)) || undefined;
   if (!parsed?.syntaxFlags.has(SyntaxFlag.ColorKeyword) || parsed.alpha !== 1) return undefined;
-  const hex = (value: number): string =>
-    Math.round(value * 255)
-      .toString(16)
-      .padStart(2, '0');
-  return `#${parsed.channels.map(hex).join('')}`;
+  return `#${Buffer.from(parsed.channels.map((value) => Math.round(value * 255))).toString('hex')}`;
 }
 
 function colourOf(call: readonly CSSToken[], budget: CssBudget): string | undefined {

@@ -3,7 +3,6 @@
  * of an SVG, what resolves them before librsvg reads it, and whether a result has a note if they
  * are still there.
  */
-
 import { isTurnOver, waitForTurn } from '../containers/event-loop.ts';
 
 /** Rewriters of `rewrite-text.ts`. */

@@ -26,11 +26,7 @@ export async function repairSvg(target: RepairTarget): Promise<undefined> {
 const unpack = promisify(gunzip);
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
-/**
- * Unpacks the SVG at `path` in place, if it is compressed with gzip (`svgz`; SVG 1.1, appendix I).
- *
- * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE or DISK_FULL
- */
+/** Unpacks an SVG that is compressed with gzip (`svgz`; SVG 1.1, appendix I). */
 async function unpackSvg({ path, file, label, maxBytes, store }: RepairTarget): Promise<void> {
   if (!(await readAt(file, 0, GZIP.length)).bytes.equals(GZIP)) return;
   const packed = await readFile(path);
@@ -49,12 +45,7 @@ const MAX_BYTES = 1024 ** 2;
 /** An SVG with entity declarations is not rewritten, because entities can contain any markup. */
 const ENTITIES = '<!ENTITY';
 
-/**
- * Rewrites the SVG at `path` in place. An SVG in another encoding than UTF-8 is not changed.
- *
- * @throws {ServiceError} CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are
- *   exhausted
- */
+/** An SVG in another encoding than UTF-8 is not changed. */
 async function rewriteSvg({ path, file, label, store }: RepairTarget): Promise<void> {
   if ((await file.stat()).size > MAX_BYTES) return;
   const bytes = await readFile(path);

@@ -101,10 +101,8 @@ class Layers {
 }
 
 /**
- * Writes out the style sheets of an SVG.
- *
- * @returns for each sheet its text, the original one if it needs no change, cannot be written out,
- *   or exceeds the budget
+ * Writes out the style sheets of an SVG. Those that need no change, cannot be written out, or
+ * exceed the budget keep their texts.
  */
 export function writeOutSheets(
   sheets: readonly string[],
@@ -293,26 +291,27 @@ function expandCompound(
       }),
     );
   };
-  const addSimple = (compound: Partial<Compound>, specificity: Specificity): void =>
-    add([{ compounds: [{ ...ANY, ...compound }], specificity }], specificity);
+  /** Adds a simple selector of no type, with its specificity, and that as it is written out. */
+  const addRest = (rest: string, specificity: Specificity, restSpecificity = specificity): void =>
+    add([{ compounds: [{ ...ANY, rest, restSpecificity }], specificity }], specificity);
   for (let at = 0; at < tokens.length; at += 1) {
     const token = tokens[at] as CSSToken;
     const end = closingOf(tokens, at);
     const text = textOf(tokens.slice(at, end + 1));
-    if (isAmpersand(token)) add(parents, highest(parents));
+    if (isAmpersand(token)) add(parents, highest(parents.map(({ specificity }) => specificity)));
     else if (token[0] === TokenType.Ident || text === '*') {
       // A prefix is that of the namespace of SVG.
       if (tokens[at + 1]?.[1] === '|' && tokens[at + 2]) {
         at += 1;
         continue;
       }
-      addSimple({ type: text }, [0, 0, text === '*' ? 0 : 1]);
-    } else if (token[0] === TokenType.Hash) addSimple({ rest: text, restSpecificity: [1, 0, 0] }, [1, 0, 0]);
-    else if (token[0] === TokenType.OpenSquare)
-      addSimple({ rest: text, restSpecificity: [0, 1, 0] }, [0, 1, 0]);
+      const specificity: Specificity = text === '*' ? NOTHING : [0, 0, 1];
+      add([{ compounds: [{ ...ANY, type: text }], specificity }], specificity);
+    } else if (token[0] === TokenType.Hash) addRest(text, [1, 0, 0]);
+    else if (token[0] === TokenType.OpenSquare) addRest(text, [0, 1, 0]);
     else if (text === '.') {
       at += 1;
-      addSimple({ rest: `.${tokens[at]?.[1] ?? ''}`, restSpecificity: [0, 1, 0] }, [0, 1, 0]);
+      addRest(`.${tokens[at]?.[1] ?? ''}`, [0, 1, 0]);
     } else if (token[0] === TokenType.Colon) {
       const next = tokens[at + 1];
       const last = closingOf(tokens, at + 1);
@@ -324,17 +323,16 @@ function expandCompound(
         const members = splitAt(tokens.slice(at + 2, last), TokenType.Comma).flatMap((one) =>
           expand(one, parents, budget),
         );
-        const specificity = name === 'where' ? NOTHING : highest(members);
+        const specificity =
+          name === 'where' ? NOTHING : highest(members.map(({ specificity }) => specificity));
         if (name !== 'not') add(members, specificity);
         else if (members.length > 0)
-          addSimple(
-            {
-              rest: `:not(${members.map(textOfSelector).join()})`,
-              restSpecificity: highest(members, specificityOf),
-            },
+          addRest(
+            `:not(${members.map(textOfSelector).join()})`,
             specificity,
+            highest(members.map(specificityOf)),
           );
-      } else addSimple({ rest: textOf(tokens.slice(at, last + 1)), restSpecificity: [0, 1, 0] }, [0, 1, 0]);
+      } else addRest(textOf(tokens.slice(at, last + 1)), [0, 1, 0]);
       at = last;
       continue;
     } else if (text !== '|' && token[0] !== TokenType.Comment) throw new UnwritableError();
@@ -370,10 +368,8 @@ const compare = (a: readonly number[], b: readonly number[]): number => {
   return 0;
 };
 
-const highest = (
-  selectors: readonly Selector[],
-  of: (selector: Selector) => Specificity = (selector) => selector.specificity,
-): Specificity => selectors.map(of).reduce((max, one) => (compare(one, max) > 0 ? one : max), NOTHING);
+const highest = (specificities: readonly Specificity[]): Specificity =>
+  specificities.reduce((max, one) => (compare(one, max) > 0 ? one : max), NOTHING);
 
 /** Specificity of a selector as it is written out. */
 const specificityOf = ({ compounds }: Selector): Specificity =>

@@ -62,12 +62,10 @@ function parseLength(text: string, fontSize: number): Length | undefined {
   return pixels === undefined ? undefined : Number(number) * pixels;
 }
 
-/** Returns a size whose sides are positive; undefined for any other. */
 function positiveSize(size: Size): Size | undefined {
   return size.width > 0 && size.height > 0 && Number.isFinite(size.width * size.height) ? size : undefined;
 }
 
-/** Returns the size of a view box; undefined if it is invalid. */
 function parseViewBox(value: string | undefined): Size | undefined {
   const numbers = (value?.trim().split(/[\s,]+/) ?? []).map(Number);
   const [width = 0, height = 0] = numbers.slice(2);
