@@ -1,5 +1,4 @@
 /** @module Copies a JPEG with only the segments for decoding (ITU-T T.81, section B; T.871). */
-
 import type { FileHandle } from 'node:fs/promises';
 import { BLOCK_BYTES, type ByteReader, fileReader, readRange } from '../containers/file.ts';
 import { JFIF_SEGMENT, START_OF_SCAN } from '../containers/parts.ts';
@@ -26,10 +25,9 @@ const NO_THUMBNAIL = Buffer.of(0, 0);
 const METADATA_MARKERS: readonly number[] = [0xe1, 0xed];
 
 /**
- * Yields a JPEG without comments, profile, thumbnails, and what follows its pixels. Tables and
- * entropy-coded data stay as they are, and the end of image is added if it is missing.
- *
- * @param keepsMetadata whether EXIF, XMP and IPTC stay
+ * Yields a JPEG without comments, profile, thumbnails, what follows its pixels, and, unless they
+ * are kept, EXIF, XMP and IPTC. Tables and entropy-coded data stay as they are, and the end of the
+ * image is added if it is missing.
  */
 export async function* withoutSegments(file: FileHandle, keepsMetadata: boolean): AsyncGenerator<Buffer> {
   const bytes = fileReader(file);

@@ -41,7 +41,7 @@ const MAX_COMPONENTS = 4;
 /** Columns and rows of a block. */
 const BLOCK = 8;
 /** Kinds of pixels by the number of components. */
-const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
+export const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
 /** Units of a JFIF segment by number. 0 states only the shape of the pixels. */
 const JFIF_UNITS: Readonly<Record<number, number>> = { 1: UNIT.inch, 2: UNIT.centimetre };
 /** Marker and name of a segment with a part of the profile. */

@@ -6,12 +6,13 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { writeAt } from '../containers/file.ts';
-import type { Area, Orientation, Size } from '../image-info.ts';
+import { type Area, type Orientation, type Size, turnArea } from '../image-info.ts';
 
 /** A picture whose bytes a PDF contains as they are. */
 export interface PdfPicture extends Size {
   readonly bits: 1 | 2 | 4 | 8 | 16;
-  readonly colours: 'grey' | 'rgb' | 'cmyk' | PdfPalette;
+  /** A palette has one byte for each of red, green and blue. */
+  readonly colours: 'grey' | 'rgb' | 'cmyk' | { readonly palette: Buffer };
   /** A colour profile for pixels of these colours. */
   readonly profile?: Buffer | undefined;
   /** Whether 0 is the most of a colour, as in CMYK of a JPEG. */
@@ -20,11 +21,6 @@ export interface PdfPicture extends Size {
   readonly filter: string;
   readonly parameters?: string;
   readonly bytes: AsyncIterable<Buffer> | Iterable<Buffer>;
-}
-
-/** Colours of one byte for each of red, green and blue. */
-interface PdfPalette {
-  readonly palette: Buffer;
 }
 
 /** A page in points, and the place of its picture from the top left corner. */
@@ -42,23 +38,12 @@ const COLOURS = {
   cmyk: { components: 4, name: '/DeviceCMYK' },
 } as const;
 
-/**
- * What each orientation does to the unit square of a picture, whose origin is the lower left
- * corner, as a matrix of a, b, c, d, e, f (8.3.3): the images of the right, of the top, and of the
- * origin.
- */
-const TURNS: Readonly<
-  Record<Orientation, readonly [a: number, b: number, c: number, d: number, e: number, f: number]>
-> = {
-  1: [1, 0, 0, 1, 0, 0],
-  2: [-1, 0, 0, 1, 1, 0],
-  3: [-1, 0, 0, -1, 1, 1],
-  4: [1, 0, 0, -1, 0, 1],
-  5: [0, -1, -1, 0, 1, 1],
-  6: [0, -1, 1, 0, 0, 1],
-  7: [0, 1, 1, 0, 0, 0],
-  8: [0, 1, -1, 0, 1, 0],
-};
+/** Turns a corner of the unit square of a picture, whose origin is the lower left one (8.3.3). */
+function turnCorner(x: number, y: number, orientation: Orientation): { x: number; y: number } {
+  const corner = { x, y: 1 - y, width: 0, height: 0 };
+  const turned = turnArea(corner, { width: 1, height: 1 }, orientation);
+  return { x: turned.x, y: 1 - turned.y };
+}
 
 /** Reference to an object of the file. */
 type Reference = `${number} 0 R`;
@@ -88,16 +73,12 @@ export class PdfWriter {
     title: string,
     write: (pdf: PdfWriter) => Promise<void>,
   ): Promise<number> {
-    const file = await open(path, 'wx', 0o600);
-    try {
-      const pdf = new PdfWriter(file);
-      await pdf.#start();
-      await write(pdf);
-      await pdf.#end(title);
-      return pdf.#length;
-    } finally {
-      await file.close();
-    }
+    await using file = await open(path, 'wx', 0o600);
+    const pdf = new PdfWriter(file);
+    await pdf.#start();
+    await write(pdf);
+    await pdf.#end(title);
+    return pdf.#length;
   }
 
   /** Adds a picture, to be shown on a page or to be a soft mask. */
@@ -118,15 +99,20 @@ export class PdfWriter {
   /** Adds a page with a picture that was added before. */
   async addPage({ page, picture, orientation }: PdfPage, shown: Reference): Promise<void> {
     const bottom = page.height - picture.y - picture.height;
-    const [a, b, c, d, e, f] = TURNS[orientation];
     const { width, height } = picture;
-    const matrix = [a * width, b * height, c * width, d * height, picture.x + e * width, bottom + f * height];
+    const origin = turnCorner(0, 0, orientation);
+    const sides = [turnCorner(1, 0, orientation), turnCorner(0, 1, orientation)];
+    const matrix = [
+      ...sides.flatMap(({ x, y }) => [(x - origin.x) * width, (y - origin.y) * height]),
+      picture.x + origin.x * width,
+      bottom + origin.y * height,
+    ];
     const content = Buffer.from(`q ${matrix.map(formatNumber).join(' ')} cm /P Do Q`);
     const contents = await this.#addStream('', [content]);
-    const sides = [page.width, page.height].map(formatNumber).join(' ');
+    const box = [page.width, page.height].map(formatNumber).join(' ');
     this.#pages.push(
       await this.#addObject(
-        `<< /Type /Page /Parent ${PAGES} /MediaBox [0 0 ${sides}] /Contents ${contents} /Resources << /XObject << /P ${shown} >> >> >>`,
+        `<< /Type /Page /Parent ${PAGES} /MediaBox [0 0 ${box}] /Contents ${contents} /Resources << /XObject << /P ${shown} >> >> >>`,
       ),
     );
   }
