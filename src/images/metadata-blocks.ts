@@ -13,10 +13,9 @@ import { contentName, JXL_METADATA } from './jxl.ts';
 import { kindOfChunk, readMetadataChunk } from './png/png-text.ts';
 
 /** Maximum bytes of a block to read. XMP with a thumbnail has as many, the fields some hundred. */
-export const MAX_BLOCK_BYTES = 256 * 1024;
+const MAX_BLOCK_BYTES = 256 * 1024;
 
-/** Metadata in a file. */
-export interface Block {
+interface Block {
   readonly kind: MetadataKind;
   /** Returns undefined if it is too large or damaged. */
   readonly read: () => Promise<Buffer | undefined>;
@@ -49,11 +48,21 @@ const GIF_TRAILER = Buffer.from([1, ...Array.from({ length: 256 }, (_, at) => 25
 export const isMetadataRead = (type: InputType): boolean => type === 'bmp' || BLOCKS[type] !== undefined;
 
 /**
- * Yields the blocks of a file in its order. TIFF has its EXIF in its own directories, which are no
- * block. The metadata of other types than those in the table is not read.
+ * Yields the first block of each kind, which counts in viewers, without bytes if it is too large or
+ * damaged. TIFF has its EXIF in its own directories, which are no block. The metadata of types that
+ * are not in the table is not read.
  */
-export async function* metadataBlocks(type: InputType, source: Source): AsyncGenerator<Block> {
-  yield* BLOCKS[type]?.(source) ?? [];
+export async function* metadataBlocks(
+  type: InputType,
+  source: Source,
+): AsyncGenerator<{ readonly kind: MetadataKind; readonly bytes: Buffer | undefined }> {
+  const seen = new Set<MetadataKind>();
+  for await (const { kind, read } of BLOCKS[type]?.(source) ?? []) {
+    if (seen.has(kind)) continue;
+    seen.add(kind);
+    const bytes = await read();
+    yield { kind, bytes: bytes && bytes.length <= MAX_BLOCK_BYTES ? bytes : undefined };
+  }
 }
 
 const BLOCKS: Partial<Record<InputType, (source: Source) => AsyncGenerator<Block>>> = {

@@ -10,9 +10,7 @@ const FIELDS = Object.entries(EXIF_FIELDS) as [Field, number][];
 
 /**
  * Reads the fields from the first directory: several texts if a NUL separates them, as the
- * copyrights of photographer and editor.
- *
- * @returns undefined if there is no directory
+ * copyrights of photographer and editor. Returns undefined if there is no directory.
  */
 export async function readExifTexts(bytes: ByteReader): Promise<FieldText[] | undefined> {
   const tiff = await TiffReader.open(bytes);

@@ -31,7 +31,6 @@ export const XMP_FIELDS = {
   'xmpRights:WebStatement': 'text',
 } as const;
 
-/** Name of a field. */
 export type Field = keyof typeof EXIF_FIELDS | keyof typeof IPTC_FIELDS | keyof typeof XMP_FIELDS;
 
 /** A text of a field in a file. */

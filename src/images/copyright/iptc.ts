@@ -67,7 +67,6 @@ export function readIptcTexts(block: Buffer): FieldText[] {
   return found;
 }
 
-/** Encodes a dataset. */
 const encodeDataset = (record: number, dataset: number, value: Buffer): Buffer =>
   Buffer.concat([Buffer.from([MARKER, record, dataset]), bigEndian(value.length, 2), value]);
 

@@ -24,7 +24,6 @@ import { type DirectoryEntry, encodeDirectory, exifEntries, UNDEFINED } from './
 import type { Copyright, FieldText } from './fields.ts';
 import { toResource } from './iptc.ts';
 
-/** A result to write to. */
 interface Target {
   readonly file: FileHandle;
   readonly bytes: number;
@@ -125,11 +124,7 @@ const riffChunk = (name: string, body: Buffer): Buffer =>
     Buffer.alloc(body.length % 2),
   ]);
 
-/**
- * Writes the copyright, if there is any, to the file at `path`.
- *
- * @returns its new size in bytes
- */
+/** Writes the copyright, if there is any, to the file at `path`. Returns its new size in bytes. */
 export async function writeCopyright(
   target: { readonly path: string; readonly bytes: number },
   format: OutputType,

@@ -12,7 +12,7 @@ import {
   WINDOWS_TAGS,
 } from './fields-table.ts';
 
-/** A value, or the bytes of a thumbnail. */
+/** A value, or the bytes that are stated to be a thumbnail. */
 type ExifValue =
   | { readonly kind: RevealedKind; readonly name: string; readonly value: string | undefined }
   | { readonly thumbnail: Buffer };
@@ -25,11 +25,7 @@ const SIDES = [
 const ALTITUDE = { below: 5, metres: 6 } as const;
 
 /** Maximum bytes of a thumbnail: those of a segment of a JPEG. */
-const MAX_THUMBNAIL_BYTES = 64 * 1024;
-const JPEG_START = Buffer.from([0xff, 0xd8, 0xff]);
-
-/** Returns whether bytes start as a JPEG. */
-export const isJpeg = (bytes: Buffer): boolean => bytes.subarray(0, JPEG_START.length).equals(JPEG_START);
+export const MAX_THUMBNAIL_BYTES = 64 * 1024;
 
 /**
  * Yields the values in the directories.
@@ -62,8 +58,11 @@ export async function* exifValues(bytes: ByteReader, hasThumbnail: boolean): Asy
       const entry = tags.get(Number(tag));
       if (entry) yield { kind, name, value: decode(await readValue(bytes, entry), tiff) };
     }
-  const thumbnail = hasThumbnail && (await readThumbnail(tiff, first));
-  if (thumbnail) yield { thumbnail };
+  const thumbnail = hasThumbnail ? await findThumbnail(tiff, first) : undefined;
+  if (thumbnail) {
+    const { start, length } = thumbnail;
+    yield { thumbnail: await bytes.read(start, Math.min(length, MAX_THUMBNAIL_BYTES)) };
+  }
 }
 
 /** Reads the bytes of a value that is no number. */
@@ -112,11 +111,4 @@ async function readAltitude(tiff: TiffReader, place: Tags): Promise<string | und
   const [metres = Number.NaN] = entry ? await tiff.fractions(entry, 1) : [];
   const sign = place.get(ALTITUDE.below)?.value === 1 ? -1 : 1;
   return Number.isFinite(metres) ? `${(sign * metres).toFixed(1)} m` : undefined;
-}
-
-/** Reads a thumbnail that is a JPEG. */
-async function readThumbnail(tiff: TiffReader, first: number): Promise<Buffer | undefined> {
-  const { start, length } = (await findThumbnail(tiff, first)) ?? { start: 0, length: 0 };
-  const bytes = await tiff.bytes.read(start, Math.min(length, MAX_THUMBNAIL_BYTES));
-  return isJpeg(bytes) ? bytes : undefined;
 }

@@ -11,9 +11,9 @@ import { imageResources, iptcDatasets } from '../copyright/iptc.ts';
 import { readXmpProperties } from '../copyright/xmp.ts';
 import { withoutMarker } from '../exif.ts';
 import type { MetadataKind } from '../image-info.ts';
-import { isMetadataRead, MAX_BLOCK_BYTES, metadataBlocks, type Source } from '../metadata-blocks.ts';
+import { isMetadataRead, metadataBlocks, type Source } from '../metadata-blocks.ts';
 import { isText, readPlainText } from '../png/png-text.ts';
-import { exifValues, isJpeg } from './exif-values.ts';
+import { exifValues, MAX_THUMBNAIL_BYTES } from './exif-values.ts';
 import {
   IPTC_DATASETS,
   PNG_KEYWORDS,
@@ -36,8 +36,7 @@ export interface Revealed {
 const MAX_VALUES = 100;
 const MAX_VALUE_UNITS = 200;
 
-/** Maximum length of a thumbnail in an XMP packet or in resources of Photoshop, in bytes. */
-const MAX_THUMBNAIL_BYTES = 64 * 1024;
+const JPEG_START = Buffer.from([0xff, 0xd8, 0xff]);
 
 /** What a file contains: a value, a thumbnail, or a block that is too large or damaged. */
 type Item =
@@ -103,18 +102,16 @@ function lineOf(
   return line === '' ? [] : [{ kind, source, name, value: sanitizeForDisplay(line, MAX_VALUE_UNITS) }];
 }
 
+/** Creates a thumbnail; none if it is no JPEG. */
 const thumbnailOf = (bytes: Buffer): Item[] =>
-  isJpeg(bytes) && bytes.length <= MAX_THUMBNAIL_BYTES ? [{ kind: 'thumbnail', jpeg: bytes }] : [];
+  bytes.subarray(0, JPEG_START.length).equals(JPEG_START) && bytes.length <= MAX_THUMBNAIL_BYTES
+    ? [{ kind: 'thumbnail', jpeg: bytes }]
+    : [];
 
-/** Yields what EXIF, IPTC and XMP contain. The first block of each counts, as in viewers. */
 async function* metadataItems(type: InputType, source: Source): AsyncGenerator<Item> {
   if (type === 'tiff') yield* exifItems(source.file, false);
-  const seen = new Set<MetadataKind>();
-  for await (const { kind, read } of metadataBlocks(type, source)) {
-    if (seen.has(kind)) continue;
-    seen.add(kind);
-    const block = await read();
-    if (block && block.length <= MAX_BLOCK_BYTES) yield* ITEMS[kind](block);
+  for await (const { kind, bytes } of metadataBlocks(type, source)) {
+    if (bytes) yield* ITEMS[kind](bytes);
     else yield UNREADABLE;
   }
 }
@@ -161,26 +158,26 @@ async function* exifItems(bytes: ByteReader, hasThumbnail: boolean): AsyncGenera
 /** Yields the first comments of a format, of which one file can have thousands. */
 async function* commentItems(type: InputType, source: Source): AsyncGenerator<Item> {
   let count = 0;
-  for await (const read of COMMENTS[type]?.(source) ?? []) {
+  for await (const items of COMMENTS[type]?.(source) ?? []) {
     count += 1;
     if (count > MAX_VALUES) return yield UNREADABLE;
-    yield* await read();
+    yield* items;
   }
 }
 
 /** Comments of a JPEG or a GIF, of which the first part is read, and texts of a PNG. */
-const COMMENTS: Partial<Record<InputType, (source: Source) => AsyncGenerator<() => Promise<Item[]>>>> = {
+const COMMENTS: Partial<Record<InputType, (source: Source) => AsyncGenerator<Item[]>>> = {
   async *jpg({ window, file }) {
     for await (const { marker, offset, length } of jpegSegments(window))
-      if (marker === COMMENT_SEGMENT) yield () => readComment(file, offset, length);
+      if (marker === COMMENT_SEGMENT) yield readComment(file, offset, length);
   },
   async *png({ window, file }) {
-    for await (const chunk of pngChunks(window)) if (isText(chunk)) yield () => readPngText(chunk, file);
+    for await (const chunk of pngChunks(window)) if (isText(chunk)) yield readPngText(chunk, file);
   },
   async *gif({ window, file }) {
     for await (const { head, offset } of gifBlocks(window))
       if (head[0] === EXTENSION && head[1] === COMMENT_EXTENSION)
-        yield () => readComment(file, offset + 3, head[2] ?? 0);
+        yield readComment(file, offset + 3, head[2] ?? 0);
   },
 };
 
