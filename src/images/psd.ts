@@ -1,15 +1,14 @@
 /** @module Reads and repairs a PSD (Adobe Photoshop File Formats Specification, 2019). */
-
 import { readProfile } from './colour/icc.ts';
 import {
   bigEndian,
   type RepairTarget,
   readAt,
-  readRange,
   replaceContent,
   WindowReader,
   writeAt,
 } from './containers/file.ts';
+import { countBytes, type FileRange, type Piece, readPieces } from './containers/pieces.ts';
 import type { ImageFacts, MetadataKind, PixelFormat, Profile } from './image-info.ts';
 
 const NO_BYTES = Buffer.alloc(0);
@@ -98,7 +97,6 @@ async function findSections(bytes: WindowReader, header: Buffer): Promise<Sectio
   return { resources, layers, merged, lengthBytes };
 }
 
-/** The list of layers. */
 interface LayerList {
   /** Number of layers: 0 if there is no list, negative if the merged image has transparency. */
   readonly count: number;
@@ -194,9 +192,7 @@ async function readResources(bytes: WindowReader, start: number, end: number): P
 
 /**
  * Reads the index of a transparent colour at an offset, and that colour from the table of an
- * indexed image: 256 reds, then greens, then blues.
- *
- * @returns undefined if the image has no such table
+ * indexed image: 256 reds, then greens, then blues. Returns undefined without such a table.
  */
 async function readTableColour(bytes: WindowReader, at: number): Promise<string | undefined> {
   const index = Buffer.from(await bytes.read(at, 2));
@@ -251,7 +247,7 @@ async function hideExtraChannels(
   { resources, merged }: Sections,
   hasAlpha: boolean,
 ): Promise<void> {
-  const { file, maxBytes } = target;
+  const { path, maxBytes } = target;
   const [mode, stored] = [header.readUInt16BE(AT.mode), header.readUInt16BE(AT.channels)];
   const shown = shownChannels(mode, hasAlpha);
   const isRight = shown.length === stored && !(mode === MODE.duotone && hasAlpha);
@@ -261,23 +257,15 @@ async function hideExtraChannels(
   const kept = shown.map((channel) => channels[channel] as StoredChannel);
   header.writeUInt16BE(shown.length, AT.channels);
   if (mode === MODE.duotone) header.writeUInt16BE(MODE.grey, AT.mode);
-  const parts = [
+  const pieces: Piece[] = [
     header,
-    ...(mode === MODE.duotone ? [bigEndian(0, 4)] : [[HEADER_BYTES, resources] as const]),
-    [resources, merged + 2] as const,
+    mode === MODE.duotone ? bigEndian(0, 4) : { path, from: HEADER_BYTES, to: resources },
+    { path, from: resources, to: merged + 2 },
     ...kept.map(({ table }) => table),
     ...kept.map(({ data }) => data),
   ];
-  const length = (part: Buffer | Range): number => (Buffer.isBuffer(part) ? part.length : part[1] - part[0]);
-  const size = parts.reduce((sum, part) => sum + length(part), 0);
-  if (size > maxBytes) return;
-  const content = async function* (): AsyncGenerator<Buffer> {
-    for (const part of parts) {
-      if (Buffer.isBuffer(part)) yield part;
-      else yield* readRange(file, ...part);
-    }
-  };
-  await replaceContent(target, content(), size);
+  const size = countBytes(pieces);
+  if (size <= maxBytes) await replaceContent(target, readPieces(pieces), size);
 }
 
 /** Returns the channels that a repaired file has; none if ImageMagick cannot decode the mode. */
@@ -288,22 +276,18 @@ function shownChannels(mode: number, hasAlpha: boolean): number[] {
   return Array.from({ length }, (_, channel) => channel);
 }
 
-type Range = readonly [start: number, end: number];
-
 /** The lengths of the rows of a channel, if it is compressed, and its samples. */
 interface StoredChannel {
   readonly table: Buffer;
-  readonly data: Range;
+  readonly data: FileRange;
 }
 
 /**
- * Finds the channels of the merged image, which starts at `merged`.
- *
- * @returns undefined if the file does not contain all of them, or if they are compressed in a way
- *   that Photoshop does not use
+ * Finds the channels of the merged image, which starts at `merged`. Returns undefined if the file
+ * does not contain all of them, or if they are compressed in a way that Photoshop does not use.
  */
 async function findChannels(
-  { file }: RepairTarget,
+  { path, file }: RepairTarget,
   header: Buffer,
   merged: number,
 ): Promise<StoredChannel[] | undefined> {
@@ -323,7 +307,7 @@ async function findChannels(
     let length = isPacked ? 0 : height * rowBytes;
     for (let at = 0; at < rows.length; at += numberBytes) length += rows.readUIntBE(at, numberBytes);
     start += length;
-    return { table: rows, data: [start - length, start] };
+    return { table: rows, data: { path, from: start - length, to: start } };
   });
   return start <= size && (isPacked || compression === COMPRESSION.none) ? channels : undefined;
 }

@@ -21,7 +21,6 @@ export const countBytes = (pieces: readonly Piece[]): number =>
 /**
  * Writes pieces to a new file.
  *
- * @param signal aborts the writing
  * @throws {Error} of the file system; the reason of the signal
  */
 export async function writePieces(
@@ -33,17 +32,14 @@ export async function writePieces(
   await pipeline(readPieces(pieces), output, { signal });
 }
 
-async function* readPieces(pieces: readonly Piece[]): AsyncGenerator<Buffer> {
+/** Yields the bytes of pieces in blocks. */
+export async function* readPieces(pieces: readonly Piece[]): AsyncGenerator<Buffer> {
   for (const piece of pieces) {
     if (!('path' in piece)) {
       yield piece;
       continue;
     }
-    const file = await open(piece.path, OPEN_FLAGS);
-    try {
-      yield* readRange(file, piece.from, piece.to);
-    } finally {
-      await file.close();
-    }
+    await using file = await open(piece.path, OPEN_FLAGS);
+    yield* readRange(file, piece.from, piece.to);
   }
 }
