@@ -3,7 +3,6 @@
  * is also an image of an icon that is not a PNG. Accepts the same headers as browsers: Windows (40
  * to 124 bytes) and OS/2 (12 to 64 bytes).
  */
-
 import { readProfile } from './colour/icc.ts';
 import { littleEndian, type RepairTarget, readAt, WindowReader, writeAt } from './containers/file.ts';
 import { type ImageFacts, type PixelFormat, RGB_PIXELS, type Size } from './image-info.ts';
@@ -14,9 +13,8 @@ import { resolutionOf, UNIT } from './resolution.ts';
 export interface Dib extends Size {
   /** Whether the first stored row is the top one. */
   readonly topDown: boolean;
-  readonly bits: 1 | 2 | 4 | 8 | 16 | 24 | 32;
-  /** Run-length encoding, with the bits of a pixel. */
-  readonly runLength?: 4 | 8 | 24 | undefined;
+  readonly bits: number;
+  readonly isRunLengthEncoded: boolean;
   /** Bit masks for 16 and 32 bits per pixel. The mask of a missing channel is 0. */
   readonly masks?: Masks | undefined;
   /** Whether the compression is that of Windows CE, with a mask for alpha (BI_ALPHABITFIELDS). */
@@ -31,7 +29,6 @@ export interface Dib extends Size {
   readonly perMetre: readonly [x: number, y: number];
 }
 
-/** Bit masks of the channels. */
 interface Masks {
   readonly red: number;
   readonly green: number;
@@ -47,14 +44,14 @@ const INFO_HEADER = 40;
 const V2_HEADER = 52;
 const V3_HEADER = 56;
 const V4_HEADER = 108;
+/** The longest header. */
 const V5_HEADER = 124;
-const MAX_HEADER = 124;
 /** Full length of an OS/2 2.x header, which can be truncated to any length from 16 bytes on. */
 const OS2_HEADER = 64;
 /** "MBED": the profile is in the file (BITMAPV5HEADER, bV5CSType). */
 const PROFILE_EMBEDDED = 0x4d424544;
-const BITS: readonly number[] = [1, 2, 4, 8, 16, 24, 32];
-const CORE_BITS: readonly number[] = [1, 2, 4, 8, 24];
+const BITS = [1, 2, 4, 8, 16, 24, 32];
+const CORE_BITS = [1, 2, 4, 8, 24];
 
 interface DibPlace {
   readonly at: number;
@@ -64,31 +61,30 @@ interface DibPlace {
   readonly icon: boolean;
 }
 
-/**
- * Reads the header of a bitmap.
- *
- * @returns undefined for an invalid header, which browsers reject, too
- */
+/** Reads the header of a bitmap; undefined for an invalid one, which browsers reject, too. */
 export async function readDib(
   bytes: WindowReader,
   { at, pixelsAt, icon }: DibPlace,
 ): Promise<Dib | undefined> {
   // The masks of the shortest Windows header follow it.
-  const header = Buffer.from(await bytes.read(at, MAX_HEADER + 16));
+  const header = Buffer.from(await bytes.read(at, V5_HEADER + 16));
   const length = header.length < 16 ? 0 : header.readUInt32LE(0);
   const isCore = length === CORE_HEADER;
-  if ((length < 16 && !isCore) || length > MAX_HEADER) return undefined;
+  if ((length < 16 && !isCore) || length > V5_HEADER) return undefined;
   const isOs2 = length <= OS2_HEADER && ![INFO_HEADER, V2_HEADER, V3_HEADER].includes(length);
-  const fields = isCore ? infoHeaderOf(header) : Buffer.alloc(MAX_HEADER + 16);
+  const fields = isCore ? infoHeaderOf(header) : Buffer.alloc(V5_HEADER + 16);
   if (!isCore) header.copy(fields, 0, 0, isOs2 ? Math.min(length, INFO_HEADER) : header.length);
   const [width, stored] = [fields.readInt32LE(4), fields.readInt32LE(8)];
   const height = Math.floor(Math.abs(stored) / (icon ? 2 : 1));
   const bits = fields.readUInt16LE(14);
   const compression = fields.readUInt32LE(16);
   const used = fields.readUInt32LE(32);
-  const runLength = runLengthOf(compression, bits, isOs2);
+  const isRunLengthEncoded =
+    (compression === COMPRESSION.rle8 && bits === 8) ||
+    (compression === COMPRESSION.rle4 && bits === 4) ||
+    (compression === COMPRESSION.rle24 && bits === 24 && isOs2);
   const masks = masksOf(fields, length, { bits, compression, isOs2, icon });
-  const isKnown = compression === COMPRESSION.rgb || masks !== undefined || runLength !== undefined;
+  const isKnown = compression === COMPRESSION.rgb || masks !== undefined || isRunLengthEncoded;
   if (!isKnown || width <= 0 || height === 0 || !(isCore ? CORE_BITS : BITS).includes(bits)) return undefined;
   const paletteAt = at + length + (length === INFO_HEADER ? masksFollow(compression, isOs2) : 0);
   const entry = isCore ? 3 : 4;
@@ -97,11 +93,11 @@ export async function readDib(
   return {
     width,
     height,
-    bits: bits as Dib['bits'],
+    bits,
     topDown: stored < 0,
     headerBytes: length,
     perMetre: [fields.readUInt32LE(24), fields.readUInt32LE(28)],
-    runLength,
+    isRunLengthEncoded,
     masks,
     alphaBitFields: compression === COMPRESSION.alphaBitFields,
     colours: bits > 8 ? 0 : Math.min(stated, 2 ** bits, available),
@@ -112,17 +108,11 @@ export async function readDib(
 
 /** Converts a header of OS/2 1.x, whose numbers have 16 bits, to the fields of the others. */
 function infoHeaderOf(core: Buffer): Buffer {
-  const fields = Buffer.alloc(MAX_HEADER + 16);
+  const fields = Buffer.alloc(V5_HEADER + 16);
   fields.writeUInt32LE(core.readUInt16LE(4), 4);
   fields.writeUInt32LE(core.readUInt16LE(6), 8);
   fields.writeUInt16LE(core.readUInt16LE(10), 14);
   return fields;
-}
-
-function runLengthOf(compression: number, bits: number, isOs2: boolean): Dib['runLength'] {
-  if (compression === COMPRESSION.rle8 && bits === 8) return 8;
-  if (compression === COMPRESSION.rle4 && bits === 4) return 4;
-  return isOs2 && compression === COMPRESSION.rle24 && bits === 24 ? 24 : undefined;
 }
 
 /** Returns the number of bytes of the masks that follow a header of 40 bytes. */
@@ -195,13 +185,13 @@ export async function readBmp(bytes: WindowReader): Promise<ImageFacts> {
 /** Lengths of the headers that ImageMagick 6 and 7 read: OS/2 1.x, Windows 3 to 98, Photoshop. */
 const READ_HEADERS: readonly number[] = [CORE_HEADER, INFO_HEADER, V3_HEADER, V4_HEADER, V5_HEADER];
 
-function kindsOf({ bits, masks, headerBytes, alphaBitFields, runLength }: Dib): Kind[] {
+function kindsOf({ bits, masks, headerBytes, alphaBitFields, isRunLengthEncoded }: Dib): Kind[] {
   return [
     ...(READ_HEADERS.includes(headerBytes) ? [] : ['bmp-header' as const]),
     ...(masks && !isScaled(bits, masks) ? ['bmp-masks' as const] : []),
     ...(bits === 2 ? ['bmp-2-bits' as const] : []),
     ...(alphaBitFields ? ['bmp-alpha-bit-fields' as const] : []),
-    ...(runLength ? ['bmp-runs' as const] : []),
+    ...(isRunLengthEncoded ? ['bmp-runs' as const] : []),
   ];
 }
 
@@ -245,7 +235,7 @@ export async function repairBmp({ file }: RepairTarget): Promise<undefined> {
   if (header >= V4_HEADER) await writeAt(file, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
   const layout = await readBmpLayout(new WindowReader(file));
   if (!layout) return;
-  const { bits, width, height, colours, masks, pixelsAt, runLength } = layout;
+  const { bits, width, height, colours, masks, pixelsAt, isRunLengthEncoded } = layout;
   await writeAt(file, PIXELS_AT, littleEndian(pixelsAt, 4));
   if (header >= INFO_HEADER) await writeAt(file, COLOURS_AT, littleEndian(colours, 4));
   if (header >= V3_HEADER && masks?.alpha) {
@@ -253,8 +243,9 @@ export async function repairBmp({ file }: RepairTarget): Promise<undefined> {
     for (const [at, mask] of [masks.red, masks.green, masks.blue, masks.alpha].entries())
       await writeAt(file, MASKS_AT + at * 4, littleEndian(mask, 4));
   }
+  const { size } = await file.stat();
   const padding = strideOf(layout) - Math.ceil((width * bits) / 8);
-  const missing = pixelsAt + strideOf(layout) * height - (await file.stat()).size;
-  if (!runLength && missing > 0 && missing <= padding)
-    await writeAt(file, (await file.stat()).size, Buffer.alloc(missing));
+  const missing = pixelsAt + strideOf(layout) * height - size;
+  if (!isRunLengthEncoded && missing > 0 && missing <= padding)
+    await writeAt(file, size, Buffer.alloc(missing));
 }

@@ -45,7 +45,6 @@ const isNamed = ({ name, head }: GifBlock, wanted: string): boolean =>
 /** Checks for an extension with XMP. */
 export const isXmp = (block: GifBlock): boolean => isNamed(block, XMP);
 
-/** Checks for a loop extension with a repeat count. */
 const isLoop = (block: GifBlock): boolean =>
   (isNamed(block, LOOP) || isNamed(block, OTHER_LOOP)) && block.head.length >= LOOP_BYTES;
 

@@ -54,15 +54,16 @@ const MAX_BITMAP_BYTES = 1024 * 1024;
 const MAX_ENTRIES = 1000;
 
 /**
- * Rewrites an icon as its best image. An invalid icon is left unchanged.
+ * Rewrites an icon as its best image, and returns its new type. An invalid icon is left unchanged.
  *
- * @returns the type of the rewritten file
  * @throws {ServiceError} DISK_FULL if the disk has no space for the image beside the icon
  */
 export async function keepBestImage(target: RepairTarget): Promise<'png' | 'ico'> {
   const { file } = target;
   const bytes = new WindowReader(file);
-  const best = (await parseEntries(bytes)).reduce<Entry | undefined>(pickBetter, undefined);
+  const [best] = (await parseEntries(bytes)).sort(
+    (one, other) => other.area - one.area || other.bits - one.bits,
+  );
   if (!best || best.length < PNG_SIGNATURE.length) return 'ico';
   const { offset } = best;
   // Some directories state too large a size. Viewers ignore it: a PNG has an end marker, and a
@@ -86,11 +87,10 @@ const COLOURS_AT = 32;
 const MAX_SIDE = 256;
 
 /**
- * Reads a bitmap, and returns it as an icon of one image. If the pixels have alpha, an incomplete
- * mask is filled with zeros.
+ * Reads a bitmap, and returns it as an icon of one image; undefined if it is damaged or too large.
+ * If the pixels have alpha, an incomplete mask is filled with zeros.
  *
  * @param available number of bytes from the start of the bitmap to the end of the file
- * @returns undefined if the bitmap is damaged or too large
  */
 async function readBitmap(
   file: FileHandle,
@@ -150,11 +150,6 @@ async function parseEntries(bytes: WindowReader): Promise<Entry[]> {
 function storedBits(header: Buffer): number {
   if (header.length < 16) return 0;
   return header[0] === PNG_SIGNATURE[0] ? 32 : header.readUInt16LE(14);
-}
-
-function pickBetter(best: Entry | undefined, entry: Entry): Entry {
-  if (!best || entry.area > best.area) return entry;
-  return entry.area === best.area && entry.bits > best.bits ? entry : best;
 }
 
 function singleIcon(image: Buffer): Buffer {

@@ -7,7 +7,6 @@ import type { RevealedKind } from './revealed/fields-table.ts';
 
 export type { Area, Size };
 
-/** An image. */
 export interface ImageInfo extends ImageFacts {
   readonly type: InputType;
 }

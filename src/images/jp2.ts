@@ -54,7 +54,6 @@ interface Colour {
   readonly profile?: PixelFormat['profile'];
 }
 
-/** Structure of a JPEG 2000 file. */
 interface Jp2Layout {
   readonly components?: number;
   readonly codestream?: number;
@@ -198,11 +197,8 @@ const EOC = 0xffd9;
 const MAX_TILE_PARTS = 2000;
 
 /**
- * Checks whether a tile has no data, although the codestream is complete. Decoders leave such a
- * tile blank.
- *
- * @param start offset of the codestream
- * @param tiles number of tiles that its header states
+ * Checks whether a tile has no data, although the codestream at `start` is complete. Decoders leave
+ * such a tile blank.
  */
 async function lacksTiles(bytes: WindowReader, start: number, tiles: number): Promise<boolean> {
   const found = new Set<number>();
@@ -249,9 +245,8 @@ export async function repairJp2(target: RepairTarget): Promise<undefined> {
 
 /**
  * Divides the reference grid by the factors that all components share. The samples stay the same.
- * ImageMagick would take every second sample of the first quarter.
- *
- * @returns the new SIZ, or undefined if it stays the same, or if the tiles cannot be divided
+ * ImageMagick would take every second sample of the first quarter. Returns the new SIZ, or
+ * undefined if it stays the same, or if the tiles cannot be divided.
  */
 function divideSampling({ bytes, factors }: Siz): Buffer | undefined {
   const divisors = [0, 1].map((axis) => factors.map((factor) => factor[axis] as number).reduce(gcd, 0));
@@ -329,8 +324,7 @@ function missingColour(layout: Jp2Layout): number | undefined {
   if (hasPalette || !isKnown(layout) || colour?.method === METHODS.profile) return undefined;
   const channels = components > 2 ? srgb : grey;
   const right = isSubsampled && components > 2 ? sycc : colour?.space === sycc ? sycc : channels;
-  if (colour?.space === right || !WITH_DEFAULT_COLOURS.includes(components)) return undefined;
-  return right;
+  return colour?.space === right || !WITH_DEFAULT_COLOURS.includes(components) ? undefined : right;
 }
 
 /**

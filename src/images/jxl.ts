@@ -17,9 +17,8 @@ const CONTAINER = 'JXL \r\n\x87\n';
 
 /** Encodings of a width or height in pixels. */
 const SIDE: Choices = [9, 1, 13, 1, 18, 1, 30, 1];
-/** The same for a preview. */
+/** The same for a preview, and for one in units of 8 pixels. */
 const PREVIEW_SIDE: Choices = [6, 1, 8, 65, 10, 321, 12, 1345];
-/** The same for a preview, in units of 8 pixels. */
 const PREVIEW_EIGHTHS: Choices = [0, 16, 0, 32, 5, 1, 9, 33];
 /** Aspect ratios for files that do not store the width (table D.2). */
 const RATIOS = [0, 1, 12 / 10, 4 / 3, 3 / 2, 16 / 9, 5 / 4, 2];

@@ -85,5 +85,4 @@ export const KINDS = rows({
   },
 });
 
-/** A kind of file that is rejected. */
 export type Kind = keyof typeof KINDS;

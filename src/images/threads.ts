@@ -37,7 +37,6 @@ export function shareThreads<Q, A>(createWork: () => Work<Q, A>): Work<Q, A> {
  *
  * @param program program of the thread, which responds to each request with the answer, or with an
  *   error
- * @param limit time limit of one request
  * @returns a function that throws ServiceErrors: CONVERSION_TIMEOUT if a request takes longer than
  *   the limit, and OVERLOADED if the thread cannot start, or ends, because files or memory are
  *   exhausted

@@ -84,7 +84,6 @@ function scaleSide(text: string, { name, value, end }: Property, scale: Scale): 
   return { start: value.start, end, text: edited.padEnd(end - value.start) };
 }
 
-/** Finds the properties of a namespace. */
 function propertiesIn(text: string, tags: readonly Tag[], namespace: string): Property[] {
   const declared = tags.flatMap(({ attributes }) => attributes.filter(({ value }) => value === namespace));
   const prefixes = new Set(declared.map(({ name }) => name.replace('xmlns:', '')));

@@ -3,21 +3,12 @@
  * matrix, as Little CMS does with relative intent (ICC.1:2022, F.3). Such a profile has no black
  * other than 0, so that there is no black point to compensate.
  */
-
 import { BT709_PRIMARIES, encodeSrgb } from './declared-colour.ts';
 import { readCurve, readPrimaries, readTags } from './icc.ts';
 import { invert, type Matrix3, multiply, rgbToXyzD50, transpose } from './icc-writer.ts';
 
 /** Entries of a table. ImageMagick interpolates between them: the error is below 0.1 of 255. */
 const ENTRIES = 4096;
-
-/** Conversion to sRGB: a table to linear light, a matrix, and a table to the encoding of sRGB. */
-export interface ColourTables {
-  /** The two tables as images of one row, one after the other: PPM with 16 bits per channel. */
-  readonly images: Buffer;
-  /** From linear light to linear light of sRGB. Values beyond 0 to 1 are clipped afterwards. */
-  readonly matrix: Matrix3;
-}
 
 /** Classes of profiles of cameras, displays and colour spaces (ICC.1:2022, 7.2.5). */
 const CLASSES = ['scnr', 'mntr', 'spac'];
@@ -28,10 +19,14 @@ const FLOAT_TABLES = ['D2B0', 'D2B1', 'D2B2', 'D2B3'];
 const END_TOLERANCE = 1 / 4096;
 
 /**
- * Reads the profile of an RGB image. Returns undefined if it has lookup tables, or is of a form
- * that Little CMS may reject or read in another way: then the tool converts the colours itself.
+ * Reads the profile of an RGB image as a table to linear light, a matrix from that to linear light
+ * of sRGB, whose values beyond 0 to 1 are clipped afterwards, and a table to the encoding of sRGB.
+ * The two tables are images of one row, one after the other: PPM with 16 bits per channel.
+ *
+ * @returns undefined if the profile has lookup tables, or is of a form that Little CMS may reject
+ *   or read in another way: then the tool converts the colours itself
  */
-export function readColourTables(profile: Buffer): ColourTables | undefined {
+export function readColourTables(profile: Buffer): { images: Buffer; matrix: Matrix3 } | undefined {
   try {
     const isProfile =
       profile.toString('latin1', 36, 40) === 'acsp' && profile.readUInt32BE() <= profile.length;

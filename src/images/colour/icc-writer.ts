@@ -12,21 +12,17 @@ export type ProfileTag = readonly [signature: string, content: Buffer];
 const CREATED = [2026, 1, 1, 0, 0, 0];
 
 /** Encodes a display profile for RGB with XYZ as the connection space. */
-export function writeProfile(name: string, tags: readonly ProfileTag[]): Buffer {
-  const all: ProfileTag[] = [
+export const writeProfile = (name: string, tags: readonly ProfileTag[]): Buffer =>
+  assembleProfile(header(), [
     ['desc', text(name)],
     ['cprt', text('No copyright')],
     ['wtpt', xyz(WHITE_D50)],
     ...tags,
-  ];
-  return assembleProfile(header(), all);
-}
+  ]);
 
 /**
  * Encodes the description and the copyright, which a profile must have, without a text of its
- * maker.
- *
- * @param isOld whether the profile has a version before 4
+ * maker. `isOld` states that the profile has a version before 4.
  */
 export const neutralTexts = (isOld: boolean): ProfileTag[] => [
   ['desc', isOld ? oldDescription('Colours') : text('Colours')],

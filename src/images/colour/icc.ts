@@ -109,9 +109,7 @@ export function classifyProfile(profile: Buffer): Profile {
 
 /**
  * Reads the description of the profile of an image (ICC.1:2022, 9.2.41 and 10.15; version 2,
- * 6.5.17), such as "sRGB IEC61966-2.1".
- *
- * @returns undefined if it has no profile, or if that has no description
+ * 6.5.17), such as "sRGB IEC61966-2.1"; undefined if there is none.
  */
 export async function describeProfile(bytes: WindowReader, image: ImageInfo): Promise<string | undefined> {
   const profile = await readEmbeddedProfile(bytes, image);
@@ -155,10 +153,8 @@ const DEFLATED_HEADER_BYTES = 1024;
 
 /**
  * Classifies a profile that PNG has compressed, as {@link classifyProfile} does. libpng ignores a
- * profile of another colour space, and a profile with wrong lengths. A profile above
- * {@link MAX_PROFILE_BYTES} is not checked for these.
- *
- * @param colourSpace colour space of the pixels
+ * profile of another colour space than that of the pixels, and a profile with wrong lengths. A
+ * profile above {@link MAX_PROFILE_BYTES} is not checked for these.
  */
 export function classifyDeflatedProfile(compressed: Buffer, colourSpace: 'GRAY' | 'RGB '): Profile {
   try {

@@ -85,11 +85,9 @@ interface IfdLayout {
   readonly offset: 4 | 8;
   readonly firstAt: 4 | 8;
 }
-/** Layout of TIFF 6.0 and EXIF. */
 const CLASSIC: IfdLayout = { count: 2, entry: 12, offset: 4, firstAt: 4 };
-/** Layout of BigTIFF. */
 const BIG: IfdLayout = { count: 8, entry: 20, offset: 8, firstAt: 8 };
-/** Layouts by the version in the header. */
+/** Layouts by the version in the header: that of TIFF 6.0 and EXIF, and that of BigTIFF. */
 const LAYOUTS: Readonly<Record<number, IfdLayout>> = { 42: CLASSIC, 43: BIG };
 
 /** Reads the numbers and directories of a TIFF, or of EXIF. */

@@ -16,9 +16,8 @@ export type HeifMeta = ReturnType<typeof parseMeta>;
 export const metaIn = (head: Buffer): HeifMeta => parseMeta(findBox(parseBoxes(head), 'meta')?.subarray(4));
 
 /**
- * Parses the box `meta`.
- *
- * @param body its content, without version and flags. It must stay valid while the result is used.
+ * Parses the content of the box `meta` without version and flags, which must stay valid while the
+ * result is used.
  */
 export function parseMeta(body: Buffer | undefined) {
   const meta = parseBoxes(body);

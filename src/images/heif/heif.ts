@@ -67,7 +67,6 @@ export async function readHeif(bytes: WindowReader): Promise<ImageFacts> {
   };
 }
 
-/** @param own properties of the primary image */
 function pixelsOf(meta: HeifMeta, own: readonly Box[], head: Buffer): PixelFormat {
   const coded = meta.propertiesOf(firstTileOf(meta)) ?? [];
   const channels = [...own, ...coded].find(({ name }) => name === 'pixi')?.body;
@@ -172,8 +171,6 @@ function colourIn(properties: readonly Box[]): ImageFacts {
  * Reads the range of the samples if the image has a single channel of limited range (ITU-T H.273,
  * section 8.3), which libheif does not expand. The code points take precedence over the sequence
  * header of AV1.
- *
- * @param own properties of the primary image
  */
 async function limitedGreys(meta: HeifMeta, bytes: ByteReader, own: readonly Box[]): Promise<ImageFacts> {
   const coded = firstTileOf(meta) ?? meta.primary;

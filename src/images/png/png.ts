@@ -151,8 +151,6 @@ const MAX_GAMMA = 10;
  * Returns the colour space by the precedence of section 4.3: code points, profile, sRGB, primaries
  * with gamma. A gamma without primaries is ignored, as most decoders do, because many files contain
  * a wrong one.
- *
- * @param profile the embedded ICC profile
  */
 function pngColour({ cICP, sRGB, cHRM, gAMA, cLLI, mDCV }: PngColourChunks, profile: Profile): ImageFacts {
   const colour = cICP && colourOf({ ...cICP, screen: VIDEO_SCREEN, peak: cLLI || mDCV });

@@ -1,5 +1,4 @@
 /** @module Reads a TIFF or BigTIFF (TIFF 6.0), and recognizes what ImageMagick misreads. */
-
 import { type ColourModel, readProfile } from '../colour/icc.ts';
 import type { WindowReader } from '../containers/file.ts';
 import { TAG, type Tags, TiffReader } from '../containers/ifd.ts';
@@ -47,7 +46,6 @@ const CMYK_INKS = 1;
 /** Values of ExtraSamples: associated (premultiplied) and unassociated alpha. */
 const ALPHA: readonly number[] = [1, 2];
 
-/** How the pixels of a page are stored. */
 type TiffEncoding = Awaited<ReturnType<typeof readEncoding>>;
 
 /** Coefficients of ITU-R BT.601, the default. */
@@ -225,7 +223,6 @@ export async function readTiff(bytes: WindowReader): Promise<ImageFacts> {
   return { ...facts, pixels };
 }
 
-/** Returns how the pixels of a directory are stored. */
 function pixelsOf(tags: Tags, { photometric, bits, extraSamples }: TiffEncoding): PixelFormat {
   const profile = tags.get(TAG.profile);
   const isGrey = GREYS.includes(photometric) && photometric !== PHOTOMETRIC.palette;
