@@ -73,10 +73,8 @@ describe('the copyright of an image', () => {
     const long = selectTexts([{ field: 'exif:Artist', text: undefined }, ...ALL], false);
     expect(long).to.deep.include({ isPartial: true });
     expect(long.texts.length).to.equal(ALL.length);
-    const many = Array.from({ length: 500 }, (_, at) => ({
-      field: 'dc:creator' as const,
-      text: `Name ${at}`,
-    }));
+    const field = 'dc:creator';
+    const many = Array.from({ length: 500 }, (_, at) => ({ field, text: `Name ${at}` }) as const);
     expect(selectTexts(many, false)).to.include({ isPartial: true });
     const large = many.map((one) => ({ ...one, text: one.text + '&'.repeat(1000) }));
     const kept = selectTexts(large, false);
@@ -139,16 +137,11 @@ describe('the copyright of an image', () => {
   });
 
   it('is read from the XMP of an AVIF after an item with JSON, which is no metadata', async () => {
-    const item = (type: string, data: Buffer, contentType?: string) => ({
-      type,
-      contentType,
-      data,
-      properties: [],
-    });
+    const xmp = xmpOf('<r:Description xmpRights:Owner="Zoë"/>');
     const items = [
-      item('av01', Buffer.from('image')),
-      item('mime', Buffer.from('{"a":1}'), 'application/json'),
-      item('mime', xmpOf('<r:Description xmpRights:Owner="Zoë"/>'), 'application/rdf+xml'),
+      { type: 'av01', data: Buffer.from('image'), properties: [] },
+      { type: 'mime', data: Buffer.from('{"a":1}'), contentType: 'application/json', properties: [] },
+      { type: 'mime', data: xmp, contentType: 'application/rdf+xml', properties: [] },
     ];
     const path = await writeTempFile('x.avif', heif({ brand: 'avif', items }));
     const info = await inspect(path, 'avif');

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { opened } from '../../scripts/fixtures/edge-case.ts';
 import { gif } from '../../scripts/fixtures/gif-writer.ts';
-import { tiff } from '../../scripts/fixtures/writers.ts';
+import { tiff, withSegment } from '../../scripts/fixtures/writers.ts';
 import { inspect } from '../../src/images/index.ts';
 import { pngChunk } from '../../src/images/png/png-writer.ts';
 import type { InputType } from '../../src/tables/formats.ts';
@@ -21,6 +21,13 @@ const headerOf = async (bytes: Uint8Array, type: InputType) => {
 
 /** The colours of a GIF. */
 const PALETTE = Array.from({ length: 4 }, () => [200, 40, 40]);
+
+/** Makes a colour of the first frame of a GIF transparent. Returns the offset of its control. */
+function makeTransparent(file: Buffer): number {
+  const control = file.indexOf(Buffer.from([0x21, 0xf9, 4]));
+  file[control + 3] = (file[control + 3] as number) | 1;
+  return control;
+}
 
 /** Draws a greyscale PNG. */
 function drawGreys(width: number, height: number, value: (x: number, y: number) => number): Promise<Buffer> {
@@ -71,12 +78,8 @@ describe('inspecting a header', () => {
   it('of a JPEG takes a segment that is shorter than its length field as empty', async () => {
     const jpeg = await fixture('orientation-6.jpg');
     const bytes = Buffer.concat([jpeg.subarray(0, 2), Buffer.of(0xff, 0xe1, 0, 1), jpeg.subarray(2)]);
-    expect(await headerOf(bytes, 'jpg')).to.include({
-      width: 80,
-      height: 120,
-      orientation: 6,
-      profile: 'srgb',
-    });
+    const facts = { width: 80, height: 120, orientation: 6, profile: 'srgb' };
+    expect(await headerOf(bytes, 'jpg')).to.include(facts);
   });
 
   it('of a JPEG returns whether it is detailed, at every quality', async () => {
@@ -127,8 +130,7 @@ describe('inspecting a header', () => {
         JSON.stringify(frames),
       ).to.equal(expected);
     const transparent = gif({ width, height, palette: PALETTE, frames: [whole, part] });
-    const control = transparent.indexOf(Buffer.from([0x21, 0xf9, 4]));
-    transparent[control + 3] = (transparent[control + 3] as number) | 1;
+    const control = makeTransparent(transparent);
     expect(await isOpaque(transparent)).to.equal(false);
     // ImageMagick keeps the transparent colour of an earlier control of the same frame.
     const again = Buffer.from([0x21, 0xf9, 4, 4, 10, 0, 0, 0]);
@@ -141,8 +143,7 @@ describe('inspecting a header', () => {
     const whole = { x: 0, y: 0, width, height, colour: 0, disposal: 2 };
     const still = (frame: typeof whole) => gif({ width, height, palette: PALETTE, frames: [frame] });
     const transparent = still(whole);
-    const control = transparent.indexOf(Buffer.from([0x21, 0xf9, 4]));
-    transparent[control + 3] = (transparent[control + 3] as number) | 1;
+    makeTransparent(transparent);
     for (const [bytes, expected] of [
       [still(whole), true],
       [still({ ...whole, x: 1, width: 7 }), false],
@@ -154,13 +155,8 @@ describe('inspecting a header', () => {
 
   it('of a GIF without a loop extension returns one play, and 100 ms for a delay of 0', async () => {
     const frame = { x: 0, y: 0, width: 8, height: 6, colour: 0 };
-    const twice = gif({ width: 8, height: 6, palette: PALETTE, frames: [frame, frame] });
-    const control = Buffer.from([0x21, 0xf9, 4]);
-    for (const [at, delay] of [
-      [twice.indexOf(control), 0],
-      [twice.lastIndexOf(control), 7],
-    ] as const)
-      twice.writeUInt16LE(delay, at + 4);
+    const frames = [0, 7].map((delay) => ({ ...frame, delay }));
+    const twice = gif({ width: 8, height: 6, palette: PALETTE, frames });
     const animation = { delaysMs: [100, 70], loopCount: 1, opaque: true, changesLittle: false };
     expect((await headerOf(twice, 'gif')).animation).to.deep.equal(animation);
   });
@@ -246,10 +242,9 @@ describe('inspecting a header', () => {
         `II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0${String.fromCharCode(orientation)}\0\0\0\0\0\0\0`,
         'latin1',
       );
-    const segment = (data: Buffer) =>
-      Buffer.concat([Buffer.from([0xff, 0xe1, 0, data.length + 8]), Buffer.from('Exif\0\0'), data]);
-    const jpeg = await plain(8, 8).jpeg().toBuffer();
-    const twice = Buffer.concat([jpeg.subarray(0, 2), segment(exif(6)), segment(exif(3)), jpeg.subarray(2)]);
+    const withExif = (jpeg: Buffer, orientation: number) =>
+      withSegment(jpeg, 0xe1, Buffer.concat([Buffer.from('Exif\0\0'), exif(orientation)]));
+    const twice = withExif(withExif(await plain(8, 8).jpeg().toBuffer(), 3), 6);
     expect(await headerOf(twice, 'jpg')).to.deep.include({ orientation: 6, metadata: ['exif'] });
 
     const png = await opened().withIccProfile('srgb').png().toBuffer();

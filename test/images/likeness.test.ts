@@ -108,12 +108,8 @@ describe('the likeness of two pictures', () => {
 
   it('ignores the colours of invisible pixels, and counts visible ones over any background', () => {
     const hidden = make(16, 16, 4, (_x, _y, channel) => (channel === 3 ? 0 : 255));
-    expect(
-      compareSamples(
-        hidden,
-        make(16, 16, 4, () => 0),
-      ).mean,
-    ).to.equal(1);
+    const black = make(16, 16, 4, () => 0);
+    expect(compareSamples(hidden, black).mean).to.equal(1);
     const white = make(16, 16, 4, (x, y, channel) => (channel < 3 ? 255 : (x + y) % 2 ? 255 : 0));
     expect(compareSamples(white, hidden).mean, 'white on white, too').to.be.below(0.2);
   });
@@ -131,12 +127,8 @@ describe('the likeness of two pictures', () => {
   });
 
   it('refuses pictures of different sizes, and files that are no samples', async () => {
-    expect(() =>
-      compareSamples(
-        noise,
-        make(48, 64, 1, () => 0),
-      ),
-    ).to.throw('sizes differ: 64x48 and 48x64');
+    const turned = make(48, 64, 1, () => 0);
+    expect(() => compareSamples(noise, turned)).to.throw('sizes differ: 64x48 and 48x64');
     const header = 'P7\nWIDTH 2\nHEIGHT 1\nDEPTH 1\nMAXVAL 255\nTUPLTYPE GRAYSCALE\nENDHDR\n';
     const right = await writeTempFile('right.pam', Buffer.from(`${header}ab`));
     expect(compareFiles({ one: right, other: right }).mean).to.equal(1);
