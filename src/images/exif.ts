@@ -4,6 +4,7 @@
  * the thumbnail nor the size that EXIF states. Version 6 also keeps the orientation in XMP, so some
  * viewers would rotate the result again.
  */
+import { open } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import type { InputType } from '../tables/formats.ts';
 import {
@@ -12,7 +13,6 @@ import {
   bufferReader,
   readAt,
   WindowReader,
-  withFile,
   writeAt,
 } from './containers/file.ts';
 import { TAG, type Tags, TiffReader } from './containers/ifd.ts';
@@ -38,7 +38,7 @@ const SIZE_TAGS = [
 ] as const;
 
 /** First bytes of EXIF after its marker. Browsers ignore EXIF with others. */
-const TIFF_HEADERS = ['II*\0', 'MM\0*'];
+export const TIFF_HEADERS = ['II*\0', 'MM\0*'];
 
 /** Reads the orientation and the resolution from the EXIF at `start`. */
 export async function readExif(
@@ -105,24 +105,23 @@ export async function correctMetadata(
   const correctSizes = swaps.size > 1 ? removeSizes : swaps.has(true) ? swapSizes : undefined;
   const partsOf = PARTS[type];
   if (!partsOf || !(isRotated || metadata?.includes('xmp'))) return;
-  await withFile(path, 'r+', async (file) => {
-    const { size } = await file.stat();
-    const parts: MetadataPart[] = [];
-    for await (const part of partsOf(new WindowReader(file), size)) {
-      parts.push(part);
-      if (parts.length === MAX_PARTS) break;
-    }
-    for (const { kind, name, offset, length } of parts) {
-      const { bytes } = await readAt(file, offset, length);
-      const before = Buffer.from(bytes);
-      if (kind === 'xmp') correctXmp(bytes, scale);
-      if (kind === 'xmp' && isRotated) resetXmpOrientation(bytes);
-      if (kind === 'exif' && isRotated) await makeExifUpright(bytes, correctSizes);
-      if (bytes.equals(before)) continue;
-      await writeAt(file, offset, bytes);
-      if (type === 'png') await writeAt(file, offset + length, bigEndian(crc32(bytes, crc32(name)), 4));
-    }
-  });
+  await using file = await open(path, 'r+');
+  const { size } = await file.stat();
+  const parts: MetadataPart[] = [];
+  for await (const part of partsOf(new WindowReader(file), size)) {
+    parts.push(part);
+    if (parts.length === MAX_PARTS) break;
+  }
+  for (const { kind, name, offset, length } of parts) {
+    const { bytes } = await readAt(file, offset, length);
+    const before = Buffer.from(bytes);
+    if (kind === 'xmp') correctXmp(bytes, scale);
+    if (kind === 'xmp' && isRotated) resetXmpOrientation(bytes);
+    if (kind === 'exif' && isRotated) await makeExifUpright(bytes, correctSizes);
+    if (bytes.equals(before)) continue;
+    await writeAt(file, offset, bytes);
+    if (type === 'png') await writeAt(file, offset + length, bigEndian(crc32(bytes, crc32(name)), 4));
+  }
 }
 
 /** Yields the complete metadata of a file by its type. */

@@ -2,6 +2,7 @@
  * @module Detects the type of a file from its first bytes, never from the name of the file or its
  * declared type. Repairs images, and inspects them without decoding them. One row per format.
  */
+import { open } from 'node:fs/promises';
 import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
 import { ALL_INPUT_TYPES, type InputType } from '../tables/formats.ts';
@@ -12,7 +13,6 @@ import {
   type RepairTarget,
   readAt,
   type WindowReader,
-  withFile,
   withReader,
 } from './containers/file.ts';
 import { TAG, TiffReader } from './containers/ifd.ts';
@@ -53,12 +53,7 @@ const ARCHIVES = /^(?:7z|Z|ace|ar|arj|bz2|cab|cpio|deb|gz|jar|lz|lz4|lzh|rar|rpm
 /** What `file-type` skips: a byte order mark, or an ID3 tag. Only PDF and SVG may follow it. */
 const SKIPPED = /^(?:\u00ef\u00bb\u00bf|ID3)/;
 
-/**
- * Detects the type of a file.
- *
- * @param head the first bytes of the file
- * @param complete whether `head` is the whole file
- */
+/** Detects the type of a file by its first bytes. `complete` states whether these are all. */
 export async function detectType(head: Uint8Array, complete: boolean): Promise<DetectedType> {
   const found = (await fileTypeFromBuffer(head))?.ext;
   if (found !== 'pdf' && SKIPPED.test(Buffer.from(head.subarray(0, 3)).toString('latin1')))
@@ -77,16 +72,11 @@ export async function detectType(head: Uint8Array, complete: boolean): Promise<D
   return detectSvg(head, complete);
 }
 
-/**
- * Detects the type of a file on disk.
- *
- * @param headBytes number of bytes to read. An SVG whose preamble is longer is not detected.
- */
-export function detectFileType(path: string, headBytes = DETECTION_BYTES): Promise<DetectedType> {
-  return withFile(path, 'r', async (file) => {
-    const { bytes, found } = await readAt(file, 0, headBytes);
-    return detectType(bytes.subarray(0, found), found < headBytes);
-  });
+/** Detects the type of a file on disk, except an SVG with a longer preamble than `headBytes`. */
+export async function detectFileType(path: string, headBytes = DETECTION_BYTES): Promise<DetectedType> {
+  await using file = await open(path, 'r');
+  const { bytes, found } = await readAt(file, 0, headBytes);
+  return await detectType(bytes.subarray(0, found), found < headBytes);
 }
 
 /** Bytes of a gzip file to unpack. They expand to at most 1 MiB. */
@@ -181,8 +171,9 @@ const FORMATS: Readonly<Record<InputType, Format>> = {
  */
 export async function repair(path: string, type: InputType, context: RepairContext): Promise<InputType> {
   const { repair } = FORMATS[type];
-  const repaired = repair && (await withFile(path, 'r+', (file) => repair({ ...context, path, file })));
-  return repaired ?? type;
+  if (!repair) return type;
+  await using file = await open(path, 'r+');
+  return (await repair({ ...context, path, file })) ?? type;
 }
 
 /**

@@ -1,7 +1,7 @@
 /** @module Reads a WebP, and cuts an animation after its first frame (RFC 9649). */
-
+import { open } from 'node:fs/promises';
 import { readProfile } from './colour/icc.ts';
-import { littleEndian, WindowReader, withFile, writeAt } from './containers/file.ts';
+import { littleEndian, WindowReader, writeAt } from './containers/file.ts';
 import { type Part, riffChunks } from './containers/parts.ts';
 import { readExif } from './exif.ts';
 import {
@@ -97,10 +97,7 @@ function sizeOf(name: string, head: Buffer): ImageFacts {
 }
 
 const CHUNKS: Readonly<Record<string, (bytes: WindowReader, chunk: Part) => Promise<ImageFacts>>> = {
-  EXIF: async (bytes, { offset }) => ({
-    ...(await readExif(bytes, offset)),
-    metadata: ['exif'],
-  }),
+  EXIF: async (bytes, { offset }) => ({ ...(await readExif(bytes, offset)), metadata: ['exif'] }),
   'XMP ': async () => ({ metadata: ['xmp'] }),
   ICCP: async (bytes, { offset, length }) => ({ profile: await readProfile(bytes, offset, length, 'rgb') }),
 };
@@ -141,7 +138,6 @@ async function isWhole(bytes: WindowReader, { offset, length }: Part): Promise<b
   return length === 0 || (await bytes.read(offset + length - 1, 1)).length === 1;
 }
 
-/** Checks whether a frame is inside of the canvas. */
 function isInside(frame: Area | undefined, { width = 0, height = 0 }: ImageFacts): boolean {
   return frame !== undefined && frame.x + frame.width <= width && frame.y + frame.height <= height;
 }
@@ -154,14 +150,13 @@ const MAX_CHUNKS_BEFORE_FRAME = 16;
  * ImageMagick would decode all frames, and reject the file if a later one is damaged. A file that
  * ends within the first frame is not changed.
  */
-export function cutAfterFirstFrame(path: string): Promise<void> {
-  return withFile(path, 'r+', async (file) => {
-    const { size } = await file.stat();
-    for await (const { name, end } of riffChunks(new WindowReader(file), MAX_CHUNKS_BEFORE_FRAME)) {
-      if (end > size) return;
-      if (name !== 'ANMF') continue;
-      await writeAt(file, 4, littleEndian(end - 8, 4)); // length of the RIFF chunk
-      return file.truncate(end);
-    }
-  });
+export async function cutAfterFirstFrame(path: string): Promise<void> {
+  await using file = await open(path, 'r+');
+  const { size } = await file.stat();
+  for await (const { name, end } of riffChunks(new WindowReader(file), MAX_CHUNKS_BEFORE_FRAME)) {
+    if (end > size) return;
+    if (name !== 'ANMF') continue;
+    await writeAt(file, 4, littleEndian(end - 8, 4)); // length of the RIFF chunk
+    return await file.truncate(end);
+  }
 }

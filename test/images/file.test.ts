@@ -1,6 +1,6 @@
-import { type FileHandle, readFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { withFile, writeAt } from '../../src/images/containers/file.ts';
+import { writeAt } from '../../src/images/containers/file.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 
 describe('writing into a file', () => {
@@ -10,12 +10,11 @@ describe('writing into a file', () => {
    */
   const written = async (most: number): Promise<string> => {
     const path = await writeTempFile('edited', '............');
-    await withFile(path, 'r+', async (file) => {
-      const write = file.write.bind(file);
-      const short = (bytes: Uint8Array, from: number, length: number, at: number) =>
-        write(bytes, from, Math.min(length, most), at);
-      await writeAt(Object.assign(file, { write: short }) as FileHandle, 2, Buffer.from('ABCDEFGH'));
-    });
+    await using file = await open(path, 'r+');
+    const write = file.write.bind(file);
+    const short = (bytes: Uint8Array, from: number, length: number, at: number) =>
+      write(bytes, from, Math.min(length, most), at);
+    await writeAt(Object.assign(file, { write: short }) as FileHandle, 2, Buffer.from('ABCDEFGH'));
     return readFile(path, 'latin1');
   };
 

@@ -1,7 +1,7 @@
 /** @module Repairs what ImageMagick or libheif would reject or misread, and inspects the file. */
 import { hash } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder, workFiles } from '../../files/workspace.ts';
 import { readColourTables } from '../../images/colour/colour-tables.ts';
@@ -11,7 +11,6 @@ import {
   HeaderTooComplexError,
   type RepairContext,
   readAt,
-  withFile,
   withReader,
 } from '../../images/containers/file.ts';
 import { encodeCopyright } from '../../images/copyright/blocks.ts';
@@ -249,7 +248,8 @@ async function externalProfileOf(folder: string, image: ImageInfo): Promise<Buff
   if (type === 'jpg') return readJpegProfile(path); // in several parts
   const { at = 0, length = 0 } = pixels?.profile ?? {};
   if (length === 0 || length > MAX_EXTRACTED_BYTES) return undefined;
-  return (await withFile(path, 'r', (file) => readAt(file, at, length))).bytes;
+  await using file = await open(path, 'r');
+  return (await readAt(file, at, length)).bytes;
 }
 
 const isDamaged = (error: Error): boolean => error instanceof ServiceError && error.code === 'CORRUPT_IMAGE';

@@ -5,7 +5,7 @@ import { hashFile } from '../../files/system.ts';
 import { isNearlyFull, workFiles } from '../../files/workspace.ts';
 import { editFile } from '../../images/containers/file.ts';
 import { writeCopyright } from '../../images/copyright/write.ts';
-import { withoutMarker } from '../../images/exif.ts';
+import { TIFF_HEADERS, withoutMarker } from '../../images/exif.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/index.ts';
 import { type JxlMetadata, jxlMetadataEdits } from '../../images/jxl.ts';
@@ -254,9 +254,6 @@ async function copyMetadata(png: string, result: CheckedResult): Promise<Checked
   const edits = await pngMetadataEdits(png).catch(noneIfMissing);
   return { ...result, bytes: await editFile(result, () => edits) };
 }
-
-/** Byte orders of a TIFF header, with its number 42 (EXIF 2.32, 4.5.2). */
-const TIFF_HEADERS = ['II*\0', 'MM\0*'];
 
 /** Returns metadata that a JPEG XL can contain; none if it is invalid. */
 function jxlMetadataOf({ kind, bytes }: PngMetadata): JxlMetadata {

@@ -1,5 +1,6 @@
 /** @module Combines GIFs of one frame to an animation (GIF89a specification, sections 17 to 27). */
-import { littleEndian, OPEN_FLAGS, WindowReader, withFile } from '../containers/file.ts';
+import { open } from 'node:fs/promises';
+import { littleEndian, OPEN_FLAGS, WindowReader } from '../containers/file.ts';
 import {
   CONTROL,
   DESCRIPTOR_BYTES,
@@ -39,6 +40,8 @@ interface Frame {
   /** Bits of the size of the colour table, less one. */
   readonly bits: number;
   readonly table: FileRange;
+  /** Colours to add to the table, which then has twice as many. */
+  readonly padding?: Buffer;
   readonly data: FileRange;
 }
 
@@ -70,16 +73,11 @@ function loopExtension(loopCount: number): Buffer {
   return Buffer.concat([Buffer.from('\x21\xff\x0bNETSCAPE2.0\x03\x01', 'latin1'), repeats, Buffer.of(0)]);
 }
 
-/** Colours to add to a table, which then has twice as many. */
-interface Padded extends Frame {
-  readonly padding?: Buffer;
-}
-
 /**
  * Adds a transparent colour to an opaque frame. Without it, Pillow has no transparency in later
  * frames, either. In a table of 256, the last colour is free: a part has at most 255.
  */
-function withTransparency(frame: Frame): Padded {
+function withTransparency(frame: Frame): Frame {
   const { bits, transparent } = frame;
   if (transparent !== undefined) return frame;
   const colours = 2 ** (bits + 1);
@@ -88,7 +86,7 @@ function withTransparency(frame: Frame): Padded {
 }
 
 function toPieces(
-  { descriptor, transparent, bits, table, padding, data }: Padded,
+  { descriptor, transparent, bits, table, padding, data }: Frame,
   delay: Buffer,
   restores: boolean,
 ): Piece[] {
@@ -100,26 +98,25 @@ function toPieces(
 }
 
 /** Reads the frame of a GIF, and finds its colour table: its own, or else the global one. */
-function readFrame(path: string): Promise<Frame> {
-  return withFile(path, OPEN_FLAGS, async (file) => {
-    const reader = new WindowReader(file);
-    const screen = Buffer.from(await reader.read(0, SCREEN_BYTES));
-    const size = screen.subarray(SCREEN_AT, SCREEN_AT + 4);
-    let transparent: number | undefined;
-    for await (const { name, offset, head, end } of gifBlocks(reader)) {
-      if (name === 'extension' && head.subarray(0, 3).equals(CONTROL_START))
-        transparent = (head[3] ?? 0) & TRANSPARENT ? head[6] : undefined;
-      if (name !== 'image' || end === undefined) continue;
-      const flags = head[FLAGS_AT] ?? 0;
-      const start = offset + DESCRIPTOR_BYTES;
-      const hasOwn = (flags & HAS_TABLE) !== 0;
-      const bits = (hasOwn ? flags : (screen[SCREEN_FLAGS_AT] ?? 0)) & TABLE_SIZE;
-      const bytes = 3 * 2 ** (bits + 1);
-      const from = hasOwn ? start : SCREEN_BYTES;
-      const descriptor = head.subarray(0, DESCRIPTOR_BYTES);
-      const data = { path, from: hasOwn ? start + bytes : start, to: end };
-      return { size, descriptor, transparent, bits, table: { path, from, to: from + bytes }, data };
-    }
-    throw new CombineError(`${path} has no frame`);
-  });
+async function readFrame(path: string): Promise<Frame> {
+  await using file = await open(path, OPEN_FLAGS);
+  const reader = new WindowReader(file);
+  const screen = Buffer.from(await reader.read(0, SCREEN_BYTES));
+  const size = screen.subarray(SCREEN_AT, SCREEN_AT + 4);
+  let transparent: number | undefined;
+  for await (const { name, offset, head, end } of gifBlocks(reader)) {
+    if (name === 'extension' && head.subarray(0, 3).equals(CONTROL_START))
+      transparent = (head[3] ?? 0) & TRANSPARENT ? head[6] : undefined;
+    if (name !== 'image' || end === undefined) continue;
+    const flags = head[FLAGS_AT] ?? 0;
+    const start = offset + DESCRIPTOR_BYTES;
+    const hasOwn = (flags & HAS_TABLE) !== 0;
+    const bits = (hasOwn ? flags : (screen[SCREEN_FLAGS_AT] ?? 0)) & TABLE_SIZE;
+    const bytes = 3 * 2 ** (bits + 1);
+    const from = hasOwn ? start : SCREEN_BYTES;
+    const descriptor = head.subarray(0, DESCRIPTOR_BYTES);
+    const data = { path, from: hasOwn ? start + bytes : start, to: end };
+    return { size, descriptor, transparent, bits, table: { path, from, to: from + bytes }, data };
+  }
+  throw new CombineError(`${path} has no frame`);
 }

@@ -1,5 +1,4 @@
 /** @module Combines files that the tools have written to one, without decoding them, by format. */
-
 import type { CombineFiles } from './combiner.ts';
 import { combineGif } from './gif.ts';
 import { combineTiff } from './tiff.ts';

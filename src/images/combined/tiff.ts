@@ -1,5 +1,6 @@
 /** @module Combines TIFFs to one with all their pages (TIFF 6.0, section 2). */
-import { type Edit, fileReader, OPEN_FLAGS, readAt, withFile } from '../containers/file.ts';
+import { open } from 'node:fs/promises';
+import { type Edit, fileReader, OPEN_FLAGS, readAt } from '../containers/file.ts';
 import { MAX_TAGS, TAG, TiffReader } from '../containers/ifd.ts';
 import type { Piece } from '../containers/pieces.ts';
 import { CombineError } from './combiner.ts';
@@ -56,31 +57,27 @@ export async function combineTiff(paths: readonly string[]): Promise<Piece[]> {
       ...file.offsets.map((moved) =>
         edit(
           moved.at,
-          encode(
-            moved.values.map((value) => value + base),
-            4,
-          ),
+          4,
+          moved.values.map((value) => value + base),
         ),
       ),
-      edit(file.endAt, encode([following], 4)),
+      edit(file.endAt, 4, [following]),
       ...file.numbersAt.flatMap((numberAt) => {
         const number = page;
         page += 1;
-        return numberAt === 0 ? [] : edit(numberAt, encode([number, total], 2));
+        return numberAt === 0 ? [] : edit(numberAt, 2, [number, total]);
       }),
     ].sort((one, other) => one.at - other.at);
     return [...withEdits(file, edits), Buffer.alloc(file.size % 2)];
   });
 }
 
-const edit = (at: number, bytes: Buffer): Edit => ({ at, removed: bytes.length, bytes });
-
-/** Encodes numbers of 2 or 4 bytes. Cuts page numbers beyond 16 bits, which no limit permits. */
-function encode(values: readonly number[], length: 2 | 4): Buffer {
+/** Writes numbers of 2 or 4 bytes. Cuts page numbers beyond 16 bits, which no limit permits. */
+function edit(at: number, length: 2 | 4, values: readonly number[]): Edit {
   const bytes = Buffer.alloc(values.length * length);
-  for (const [at, value] of values.entries())
-    bytes.writeUIntLE(length === 2 ? value % 65_536 : value, at * length, length);
-  return bytes;
+  for (const [index, value] of values.entries())
+    bytes.writeUIntLE(length === 2 ? value % 65_536 : value, index * length, length);
+  return { at, removed: bytes.length, bytes };
 }
 
 /** Returns a file with edits as pieces. */
@@ -95,50 +92,48 @@ function withEdits({ path, size }: Pages, edits: readonly Edit[]): Piece[] {
   return [...pieces, { path, from: done, to: size }];
 }
 
-function readPages(path: string): Promise<Pages> {
-  return withFile(path, OPEN_FLAGS, async (file) => {
-    const { size } = await file.stat();
-    const head = (await readAt(file, 0, FIRST_AT)).bytes.toString('latin1');
-    const tiff = await TiffReader.open(fileReader(file));
-    const first = await tiff?.first();
-    if (!tiff || !first || head !== 'II*\0') throw new CombineError(`${path} is not a TIFF`);
-    const offsets: { at: number; values: number[] }[] = [];
-    const visited = new Set<number>();
-    /** Collects the offsets in a directory and below it. Returns where its page number is, or 0. */
-    const collect = async (from: number, depth: number): Promise<number> => {
-      if (visited.has(from) || depth > MAX_DEPTH)
-        throw new CombineError(`${path} has directories in a circle`);
-      visited.add(from);
-      const count = (await tiff.number(from, 2)) ?? 0;
-      if (count > MAX_TAGS) throw new CombineError(`${path} has ${count} tags`);
-      const { bytes } = await readAt(file, from + 2, count * ENTRY_BYTES);
-      let numberAt = 0;
-      for (let at = 0; at < bytes.length; at += ENTRY_BYTES) {
-        const [tag, type] = [bytes.readUInt16LE(at), bytes.readUInt16LE(at + 2)];
-        const [values, valueAt] = [bytes.readUInt32LE(at + 4), from + 2 + at + 8];
-        const isInline = values * (VALUE_BYTES[type] ?? 0) <= 4;
-        const placeAt = isInline ? valueAt : bytes.readUInt32LE(at + 8);
-        if (!isInline) offsets.push({ at: valueAt, values: [placeAt] });
-        if (tag === TAG.pageNumber && isInline) numberAt = valueAt;
-        const isDirectory = DIRECTORY_TAGS.includes(tag);
-        if (!isDirectory && !DATA_TAGS.includes(tag)) continue;
-        if ((type !== LONG && type !== IFD) || values > MAX_OFFSETS)
-          throw new CombineError(`${path} has offsets of the type ${type}`);
-        const found = (await readAt(file, placeAt, 4 * values)).bytes;
-        const list = Array.from({ length: values }, (_, index) => found.readUInt32LE(4 * index));
-        offsets.push({ at: placeAt, values: list });
-        if (isDirectory) for (const inner of list) await collect(inner, depth + 1);
-      }
-      return numberAt;
-    };
-    offsets.push({ at: FIRST_AT, values: [first] });
-    const numbersAt: number[] = [];
-    let endAt = 0;
-    for await (const { offset, count, next } of tiff.directories()) {
-      numbersAt.push(await collect(offset, 0));
-      endAt = offset + 2 + count * ENTRY_BYTES;
-      if (next) offsets.push({ at: endAt, values: [next] });
+async function readPages(path: string): Promise<Pages> {
+  await using file = await open(path, OPEN_FLAGS);
+  const { size } = await file.stat();
+  const head = (await readAt(file, 0, FIRST_AT)).bytes.toString('latin1');
+  const tiff = await TiffReader.open(fileReader(file));
+  const first = await tiff?.first();
+  if (!tiff || !first || head !== 'II*\0') throw new CombineError(`${path} is not a TIFF`);
+  const offsets: { at: number; values: number[] }[] = [];
+  const visited = new Set<number>();
+  /** Collects the offsets in a directory and below it. Returns where its page number is, or 0. */
+  const collect = async (from: number, depth: number): Promise<number> => {
+    if (visited.has(from) || depth > MAX_DEPTH) throw new CombineError(`${path} has directories in a circle`);
+    visited.add(from);
+    const count = (await tiff.number(from, 2)) ?? 0;
+    if (count > MAX_TAGS) throw new CombineError(`${path} has ${count} tags`);
+    const { bytes } = await readAt(file, from + 2, count * ENTRY_BYTES);
+    let numberAt = 0;
+    for (let at = 0; at < bytes.length; at += ENTRY_BYTES) {
+      const [tag, type] = [bytes.readUInt16LE(at), bytes.readUInt16LE(at + 2)];
+      const [values, valueAt] = [bytes.readUInt32LE(at + 4), from + 2 + at + 8];
+      const isInline = values * (VALUE_BYTES[type] ?? 0) <= 4;
+      const placeAt = isInline ? valueAt : bytes.readUInt32LE(at + 8);
+      if (!isInline) offsets.push({ at: valueAt, values: [placeAt] });
+      if (tag === TAG.pageNumber && isInline) numberAt = valueAt;
+      const isDirectory = DIRECTORY_TAGS.includes(tag);
+      if (!isDirectory && !DATA_TAGS.includes(tag)) continue;
+      if ((type !== LONG && type !== IFD) || values > MAX_OFFSETS)
+        throw new CombineError(`${path} has offsets of the type ${type}`);
+      const found = (await readAt(file, placeAt, 4 * values)).bytes;
+      const list = Array.from({ length: values }, (_, index) => found.readUInt32LE(4 * index));
+      offsets.push({ at: placeAt, values: list });
+      if (isDirectory) for (const inner of list) await collect(inner, depth + 1);
     }
-    return { path, size, first, endAt, numbersAt, offsets };
-  });
+    return numberAt;
+  };
+  offsets.push({ at: FIRST_AT, values: [first] });
+  const numbersAt: number[] = [];
+  let endAt = 0;
+  for await (const { offset, count, next } of tiff.directories()) {
+    numbersAt.push(await collect(offset, 0));
+    endAt = offset + 2 + count * ENTRY_BYTES;
+    if (next) offsets.push({ at: endAt, values: [next] });
+  }
+  return { path, size, first, endAt, numbersAt, offsets };
 }

@@ -1,5 +1,6 @@
 /** @module Combines WebPs of one image to an animation (RFC 9649, sections 2.5 to 2.7). */
-import { littleEndian, OPEN_FLAGS, WindowReader, withFile } from '../containers/file.ts';
+import { open } from 'node:fs/promises';
+import { littleEndian, OPEN_FLAGS, WindowReader } from '../containers/file.ts';
 import { riffChunks } from '../containers/parts.ts';
 import { countBytes, type FileRange, type Piece } from '../containers/pieces.ts';
 import type { Size } from '../image-info.ts';
@@ -11,7 +12,6 @@ const PIXELS = ['ALPH', 'VP8 ', 'VP8L'];
 /** Maximum size of the content of a file: a length of 32 bits, which must be even. */
 const MAX_RIFF_BYTES = 2 ** 32 - 10;
 
-/** The image of a WebP. */
 interface Frame extends Size {
   readonly alpha: boolean;
   readonly chunks: readonly FileRange[];
@@ -49,14 +49,13 @@ const chunk = (name: string, content: readonly Piece[]): Piece[] => [
   ...content,
 ];
 
-function readFrame(path: string): Promise<Frame> {
-  return withFile(path, OPEN_FLAGS, async (file) => {
-    const { width = 0, height = 0, pixels } = await readWebp(new WindowReader(file));
-    const { size } = await file.stat();
-    const chunks: FileRange[] = [];
-    for await (const { name, start, end } of riffChunks(new WindowReader(file)))
-      if (PIXELS.includes(name) && end <= size) chunks.push({ path, from: start, to: end });
-    if (width === 0 || height === 0 || chunks.length === 0) throw new CombineError(`${path} has no image`);
-    return { width, height, alpha: pixels?.alpha === true, chunks };
-  });
+async function readFrame(path: string): Promise<Frame> {
+  await using file = await open(path, OPEN_FLAGS);
+  const { width = 0, height = 0, pixels } = await readWebp(new WindowReader(file));
+  const { size } = await file.stat();
+  const chunks: FileRange[] = [];
+  for await (const { name, start, end } of riffChunks(new WindowReader(file)))
+    if (PIXELS.includes(name) && end <= size) chunks.push({ path, from: start, to: end });
+  if (width === 0 || height === 0 || chunks.length === 0) throw new CombineError(`${path} has no image`);
+  return { width, height, alpha: pixels?.alpha === true, chunks };
 }

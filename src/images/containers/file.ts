@@ -13,25 +13,7 @@ export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.
 /** Bytes of a file to read at once. */
 export const BLOCK_BYTES = 64 * 1024;
 
-/** Opens the file at `path`, and closes it after its use. */
-export async function withFile<T>(
-  path: string,
-  flags: string | number,
-  use: (file: FileHandle) => Promise<T>,
-): Promise<T> {
-  const file = await open(path, flags);
-  try {
-    return await use(file);
-  } finally {
-    await file.close();
-  }
-}
-
-/**
- * Opens the file at `path` for {@link WindowReader}, and closes it after its use.
- *
- * @param use gets also a reader without a window, for large reads
- */
+/** Opens the file at `path` for reads through a window and for large ones, and closes it again. */
 export async function withReader<T>(
   path: string,
   use: (bytes: WindowReader, whole: ByteReader) => Promise<T>,
@@ -171,18 +153,16 @@ export async function editFile(
   { path, bytes: size }: { readonly path: string; readonly bytes: number },
   edit: (file: FileHandle) => Promise<Edit[]> | Edit[],
 ): Promise<number> {
-  await withFile(path, 'r+', async (file) => {
-    const edits = await edit(file);
-    if (edits.every(({ at, removed, bytes }) => at === size || removed === bytes.length)) {
-      for (const { at, bytes } of edits) await writeAt(file, at, bytes);
-    } else {
-      await replaceFile(path, withEdits(file, size, edits));
-    }
-  });
+  await using file = await open(path, 'r+');
+  const edits = await edit(file);
+  if (edits.every(({ at, removed, bytes }) => at === size || removed === bytes.length)) {
+    for (const { at, bytes } of edits) await writeAt(file, at, bytes);
+  } else {
+    await replaceFile(path, withEdits(file, size, edits));
+  }
   return (await stat(path)).size;
 }
 
-/** Yields the bytes of a file with edits, in the order of the file. */
 async function* withEdits(file: FileHandle, size: number, edits: readonly Edit[]): AsyncGenerator<Buffer> {
   let done = 0;
   for (const { at, removed, bytes } of edits) {
@@ -193,7 +173,6 @@ async function* withEdits(file: FileHandle, size: number, edits: readonly Edit[]
   yield* readRange(file, done, size);
 }
 
-/** Writes a new file, and replaces the one at `path` by it. */
 async function replaceFile(path: string, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> {
   const output = `${path}.new`;
   await pipeline(content, createWriteStream(output, { flags: 'wx', mode: 0o600 }));

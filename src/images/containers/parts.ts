@@ -4,8 +4,8 @@
  * 14496-12, section 4.2), JPEG 2000 and JPEG XL, segments of JPEG (ITU-T T.81, section B.1), and
  * blocks of GIF (GIF89a specification, sections 15 to 26).
  */
-import type { FileHandle } from 'node:fs/promises';
-import { type ByteReader, bigEndian, fileReader, OPEN_FLAGS, readRange, withFile } from './file.ts';
+import { type FileHandle, open } from 'node:fs/promises';
+import { type ByteReader, bigEndian, fileReader, OPEN_FLAGS, readRange } from './file.ts';
 
 /** A part of a file, such as a chunk or a box. It can extend beyond the end of a cut file. */
 export interface Part {
@@ -91,21 +91,20 @@ export interface WrittenChunk extends Part {
  *
  * @param path can be replaced while the function runs
  */
-export function withWrittenChunks<T>(
+export async function withWrittenChunks<T>(
   path: string,
   use: (chunks: AsyncIterable<WrittenChunk>) => Promise<T>,
 ): Promise<T> {
-  return withFile(path, OPEN_FLAGS, async (file) => {
-    const { size } = await file.stat();
-    const bytes = fileReader(file);
-    async function* chunks(): AsyncGenerator<WrittenChunk> {
-      for await (const chunk of pngChunks(bytes, MAX_WRITTEN_CHUNKS)) {
-        if (chunk.end > size) return;
-        yield { ...chunk, body: () => bytes.read(chunk.offset, chunk.length) };
-      }
+  await using file = await open(path, OPEN_FLAGS);
+  const { size } = await file.stat();
+  const bytes = fileReader(file);
+  async function* chunks(): AsyncGenerator<WrittenChunk> {
+    for await (const chunk of pngChunks(bytes, MAX_WRITTEN_CHUNKS)) {
+      if (chunk.end > size) return;
+      yield { ...chunk, body: () => bytes.read(chunk.offset, chunk.length) };
     }
-    return use(chunks());
-  });
+  }
+  return await use(chunks());
 }
 
 /** Maximum number of boxes to read from a file or from another box. */

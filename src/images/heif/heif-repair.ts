@@ -1,6 +1,6 @@
 /** @module Repairs AVIF and HEIC in place, so that libheif decodes only the primary image. */
-import type { FileHandle } from 'node:fs/promises';
-import { type RepairTarget, readAt, withFile, writeAt } from '../containers/file.ts';
+import { type FileHandle, open } from 'node:fs/promises';
+import { type RepairTarget, readAt, writeAt } from '../containers/file.ts';
 import { parseBoxes, renameBox } from '../containers/parts.ts';
 import { APERTURE, codePointsIn, isProfile, META_BYTES, ROTATIONS } from './heif.ts';
 import { findNeeded, type HeifMeta, metaIn, type Reference } from './heif-items.ts';
@@ -33,15 +33,15 @@ export async function repairHeif(
 }
 
 /** Makes every aperture, rotation and mirroring a rotation of 0 degrees: the plan applies them. */
-export function removeTransforms(path: string): Promise<void> {
-  const change = (head: Buffer): void => {
+export async function removeTransforms(path: string): Promise<void> {
+  await using file = await open(path, 'r+');
+  await changeHeader(file, (head) => {
     for (const { name, body } of metaIn(head).properties) {
       if (![APERTURE, ...ROTATIONS].includes(name) || body.length === 0) continue;
       renameBox(body, 'irot');
       body[0] = 0;
     }
-  };
-  return withFile(path, 'r+', (file) => changeHeader(file, change));
+  });
 }
 
 /**
@@ -51,15 +51,15 @@ export function removeTransforms(path: string): Promise<void> {
  */
 export async function takeProfile(path: string): Promise<Buffer | undefined> {
   let profile: Buffer | undefined;
-  const change = (head: Buffer): void => {
+  await using file = await open(path, 'r+');
+  await changeHeader(file, (head) => {
     const { primary, properties, propertiesOf } = metaIn(head);
     for (const { name, body } of propertiesOf(primary) ?? properties) {
       if (name !== 'colr' || !isProfile(body)) continue;
       profile ??= body.subarray(4);
       renameBox(body, 'free');
     }
-  };
-  await withFile(path, 'r+', (file) => changeHeader(file, change));
+  });
   return profile;
 }
 

@@ -1,6 +1,6 @@
 /** @module Completes a cut PNG or short palette, corrects checksums (W3C PNG, third edition). */
 import { createWriteStream } from 'node:fs';
-import { type FileHandle, rename } from 'node:fs/promises';
+import { type FileHandle, open, rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, crc32, createDeflate, createInflate } from 'node:zlib';
@@ -12,7 +12,6 @@ import {
   readRange,
   replaceRange,
   WindowReader,
-  withFile,
   withReader,
   writeAt,
 } from '../containers/file.ts';
@@ -83,15 +82,7 @@ type PngLayout = NonNullable<Awaited<ReturnType<typeof readLayout>>>;
  */
 export async function completePng(path: string, signal: AbortSignal): Promise<ImageInfo | undefined> {
   const output = `${path}.png`;
-  const rows = await withFile(path, 'r', async (file) => {
-    const layout = await readLayout(new WindowReader(file));
-    if (!layout) return undefined;
-    const found = await writeComplete(file, layout, output, signal);
-    const share = found / layout.total;
-    // The rows of an interlaced image are stored in passes, so that some of the bytes show no part
-    // of it completely.
-    return layout.interlaced ? Math.floor(share) * layout.rows : Math.floor(share * layout.rows);
-  }).catch((error) => {
+  const rows = await writeComplete(path, output, signal).catch((error) => {
     if (isDamage(error)) return undefined;
     throw error;
   });
@@ -101,17 +92,13 @@ export async function completePng(path: string, signal: AbortSignal): Promise<Im
   return { type: 'png', ...info, truncated: true, shownRows: rows };
 }
 
-/**
- * Writes the complete PNG.
- *
- * @returns the number of bytes of uncompressed image data that the file contains
- */
-async function writeComplete(
-  file: FileHandle,
-  { total, head, data, tail }: PngLayout,
-  output: string,
-  signal: AbortSignal,
-): Promise<number> {
+/** Writes the complete PNG. Returns the number of rows that the file contains; undefined if none. */
+async function writeComplete(path: string, output: string, signal: AbortSignal): Promise<number | undefined> {
+  await using file = await open(path, 'r');
+  const layout = await readLayout(new WindowReader(file));
+  if (!layout) return undefined;
+  const { rows, total, interlaced, head, data, tail } = layout;
+  /** Bytes of uncompressed image data that the file contains. */
   let found = 0;
   async function* compressed(): AsyncGenerator<Buffer> {
     for (const chunk of data) {
@@ -143,7 +130,9 @@ async function writeComplete(
     createWriteStream(output, { flags: 'wx' }),
     { signal },
   );
-  return found;
+  // The rows of an interlaced image are stored in passes, so that some of the bytes show no part of
+  // it completely.
+  return interlaced ? Math.floor(found / total) * rows : Math.floor((found / total) * rows);
 }
 
 /** The checksum of a complete chunk is wrong. */
@@ -166,27 +155,24 @@ async function* readData(file: FileHandle, { offset, length }: Part): AsyncGener
 
 /**
  * Corrects the checksums of the header and of the image data of the PNG at `path`, if the data is
- * undamaged by its own checksum, Adler-32, and has the size of the image.
- *
- * @returns whether one was wrong
+ * undamaged by its own checksum, Adler-32, and has the size of the image. Returns whether one was
+ * wrong.
  */
-export function correctChecksums(path: string): Promise<boolean> {
-  return withFile(path, 'r+', async (file) => {
-    const layout = await readLayout(new WindowReader(file));
-    if (!layout || !(await isUndamaged(file, layout))) return false;
-    let corrected = false;
-    for (const { offset, length } of [HEADER, ...layout.data]) {
-      let checksum = 0;
-      // The checksum includes the name.
-      for await (const block of readRange(file, offset - 4, offset + length))
-        checksum = crc32(block, checksum);
-      const stored = await readAt(file, offset + length, 4);
-      if (stored.bytes.readUInt32BE(0) === checksum) continue;
-      await writeAt(file, offset + length, bigEndian(checksum, 4));
-      corrected = true;
-    }
-    return corrected;
-  });
+export async function correctChecksums(path: string): Promise<boolean> {
+  await using file = await open(path, 'r+');
+  const layout = await readLayout(new WindowReader(file));
+  if (!layout || !(await isUndamaged(file, layout))) return false;
+  let corrected = false;
+  for (const { offset, length } of [HEADER, ...layout.data]) {
+    let checksum = 0;
+    // The checksum includes the name.
+    for await (const block of readRange(file, offset - 4, offset + length)) checksum = crc32(block, checksum);
+    const stored = await readAt(file, offset + length, 4);
+    if (stored.bytes.readUInt32BE(0) === checksum) continue;
+    await writeAt(file, offset + length, bigEndian(checksum, 4));
+    corrected = true;
+  }
+  return corrected;
 }
 
 /** Place of IHDR (section 11.2.1). */
@@ -227,20 +213,19 @@ const MAX_COLOURS = 256;
  * @returns whether it has a palette
  * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input
  */
-export function completePalette(path: string, context: RepairContext): Promise<boolean> {
-  return withFile(path, 'r', async (file) => {
-    let palette: Part | undefined;
-    for await (const chunk of pngChunks(new WindowReader(file))) {
-      if (chunk.name === 'PLTE') palette = chunk;
-      if (palette || chunk.name === 'IDAT') break; // the palette precedes the image data
-    }
-    if (!palette) return false;
-    const { offset, length } = palette;
-    const [depth = 0] = (await readAt(file, DEPTH_AT, 1)).bytes;
-    const stored = await readAt(file, offset, Math.min(length, MAX_COLOURS * 3));
-    const colours = Buffer.alloc(2 ** Math.min(8, depth) * 3);
-    stored.bytes.copy(colours);
-    await replaceRange({ ...context, path, file }, palette, pngChunk('PLTE', colours));
-    return true;
-  });
+export async function completePalette(path: string, context: RepairContext): Promise<boolean> {
+  await using file = await open(path, 'r');
+  let palette: Part | undefined;
+  for await (const chunk of pngChunks(new WindowReader(file))) {
+    if (chunk.name === 'PLTE') palette = chunk;
+    if (palette || chunk.name === 'IDAT') break; // the palette precedes the image data
+  }
+  if (!palette) return false;
+  const { offset, length } = palette;
+  const [depth = 0] = (await readAt(file, DEPTH_AT, 1)).bytes;
+  const stored = await readAt(file, offset, Math.min(length, MAX_COLOURS * 3));
+  const colours = Buffer.alloc(2 ** Math.min(8, depth) * 3);
+  stored.bytes.copy(colours);
+  await replaceRange({ ...context, path, file }, palette, pngChunk('PLTE', colours));
+  return true;
 }

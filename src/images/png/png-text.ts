@@ -1,6 +1,6 @@
 /** @module Metadata in text chunks of a PNG, which ImageMagick and djxl write in hexadecimal. */
 import { createWriteStream } from 'node:fs';
-import { type FileHandle, rename } from 'node:fs/promises';
+import { type FileHandle, open, rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { inflate } from 'node:zlib';
@@ -12,7 +12,6 @@ import {
   fileReader,
   OPEN_FLAGS,
   readRange,
-  withFile,
 } from '../containers/file.ts';
 import {
   MAX_WRITTEN_CHUNKS,
@@ -33,22 +32,19 @@ const EXIF_TEXT = 'Raw profile type exif';
 export const XMP_TEXT = 'XML:com.adobe.xmp';
 
 /** Metadata by the keyword of the text chunk. "APP1" can be EXIF or XMP, but is usually EXIF. */
-const KEYWORDS: Readonly<Record<string, MetadataKind>> = {
-  [XMP_TEXT]: 'xmp',
-  'Raw profile type xmp': 'xmp',
-  [EXIF_TEXT]: 'exif',
-  'Raw profile type APP1': 'exif',
-  'Raw profile type iptc': 'iptc',
-};
+const KEYWORDS: ReadonlyMap<string, MetadataKind> = new Map([
+  [XMP_TEXT, 'xmp'],
+  ['Raw profile type xmp', 'xmp'],
+  [EXIF_TEXT, 'exif'],
+  ['Raw profile type APP1', 'exif'],
+  ['Raw profile type iptc', 'iptc'],
+]);
 
 const keywordOf = (text: Buffer): string =>
   text.toString('latin1', 0, MAX_KEYWORD_BYTES + 1).split('\0', 1)[0] as string;
 
 /** Returns the kind of metadata in a text chunk, of which the first bytes are given. */
-function kindOfText(text: Buffer): MetadataKind | undefined {
-  const keyword = keywordOf(text);
-  return Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined;
-}
+const kindOfText = (text: Buffer): MetadataKind | undefined => KEYWORDS.get(keywordOf(text));
 
 /**
  * Encodes EXIF as a text: its keyword, its name, its length, and its bytes. ImageMagick writes
@@ -112,7 +108,6 @@ const TEXTS: Readonly<Record<string, (body: Buffer, maxBytes: number) => Buffer 
   },
 };
 
-/** EXIF or XMP of a PNG. */
 export interface PngMetadata {
   readonly kind: MetadataKind;
   readonly bytes: Buffer;
@@ -124,25 +119,24 @@ export async function kindOfChunk(
   bytes: ByteReader,
 ): Promise<MetadataKind | undefined> {
   if (name === 'eXIf') return 'exif';
-  return Object.hasOwn(TEXTS, name)
-    ? kindOfText(await bytes.read(offset, Math.min(length, MAX_KEYWORD_BYTES + 1)))
-    : undefined;
+  return TEXTS[name] && kindOfText(await bytes.read(offset, Math.min(length, MAX_KEYWORD_BYTES + 1)));
 }
 
 /** Reads the metadata of a chunk; undefined if it has none, or is too large. */
 export async function readMetadataChunk(chunk: WrittenChunk): Promise<PngMetadata | undefined> {
   if (chunk.length > MAX_TEXT_BYTES) return undefined;
   if (chunk.name === 'eXIf') return { kind: 'exif', bytes: await chunk.body() };
-  const textOf = Object.hasOwn(TEXTS, chunk.name) ? TEXTS[chunk.name] : undefined;
-  const body = textOf && (await chunk.body());
-  const kind = body && kindOfText(body);
-  if (!textOf || !kind) return undefined;
+  const textOf = TEXTS[chunk.name];
+  if (!textOf) return undefined;
+  const body = await chunk.body();
+  const kind = kindOfText(body);
+  if (!kind) return undefined;
   const text = await textOf(body, MAX_TEXT_BYTES);
   return { kind, bytes: keywordOf(body) === XMP_TEXT ? text : await decodeRawProfile(text) };
 }
 
 /** Returns whether a chunk has a text. */
-export const isText = ({ name }: Part): boolean => Object.hasOwn(TEXTS, name);
+export const isText = ({ name }: Part): boolean => TEXTS[name] !== undefined;
 
 /**
  * Reads a text that is no metadata, such as an author; undefined for other chunks, and for one of
@@ -152,7 +146,7 @@ export async function readPlainText(
   { name, offset, length }: Part,
   bytes: ByteReader,
 ): Promise<{ readonly keyword: string; readonly text: Buffer } | undefined> {
-  const textOf = Object.hasOwn(TEXTS, name) ? TEXTS[name] : undefined;
+  const textOf = TEXTS[name];
   if (!textOf || length > BLOCK_BYTES) return undefined;
   const body = Buffer.from(await bytes.read(offset, length));
   return kindOfText(body) ? undefined : { keyword: keywordOf(body), text: await textOf(body, BLOCK_BYTES) };
@@ -192,9 +186,9 @@ export function pngMetadataEdits(path: string): Promise<Edit[]> {
 /** Returns the changes that remove all texts from a PNG that a tool has written. */
 export async function pngTextRemovals(file: FileHandle): Promise<Edit[]> {
   const removals: Edit[] = [];
-  for await (const { name, start, end } of pngChunks(fileReader(file), MAX_WRITTEN_CHUNKS))
-    if (Object.hasOwn(TEXTS, name))
-      removals.push({ at: start, removed: end - start, bytes: Buffer.alloc(0) });
+  for await (const chunk of pngChunks(fileReader(file), MAX_WRITTEN_CHUNKS))
+    if (isText(chunk))
+      removals.push({ at: chunk.start, removed: chunk.end - chunk.start, bytes: Buffer.alloc(0) });
   return removals;
 }
 
@@ -227,15 +221,14 @@ async function insertText(
   const { length, parts } = encodeExifText(exif);
   // Writing to `path` would follow a link. Renaming replaces it.
   const copy = `${path}.exif`;
-  await withFile(path, OPEN_FLAGS, async (file) => {
-    const whole = async function* () {
-      yield* readRange(file, 0, PNG_HEADER_BYTES);
-      yield* pngChunkParts('tEXt', length, parts);
-      yield* readRange(file, PNG_HEADER_BYTES, start);
-      yield* readRange(file, end, Number.POSITIVE_INFINITY);
-    };
-    await pipeline(whole, createWriteStream(copy, { flags: 'wx' }));
-  });
+  await using file = await open(path, OPEN_FLAGS);
+  const whole = async function* () {
+    yield* readRange(file, 0, PNG_HEADER_BYTES);
+    yield* pngChunkParts('tEXt', length, parts);
+    yield* readRange(file, PNG_HEADER_BYTES, start);
+    yield* readRange(file, end, Number.POSITIVE_INFINITY);
+  };
+  await pipeline(whole, createWriteStream(copy, { flags: 'wx' }));
   await rename(copy, path);
 }
 
