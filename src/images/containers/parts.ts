@@ -80,31 +80,23 @@ export async function* readContents(file: FileHandle, parts: readonly Part[]): A
   for (const { offset, length } of parts) yield* readRange(file, offset, offset + length);
 }
 
-/** A chunk in a file that is open while the chunk is used. */
+/** A chunk in a file that is open until the next chunk. */
 export interface WrittenChunk extends Part {
   readonly body: () => Promise<Buffer>;
 }
 
 /**
- * Calls a function with the complete chunks of a PNG that a tool has written. Rejects links, and
- * does not wait for a pipe.
- *
- * @param path can be replaced while the function runs
+ * Yields the complete chunks of a PNG that a tool has written. Rejects links, and does not wait for
+ * a pipe. The file can be replaced meanwhile.
  */
-export async function withWrittenChunks<T>(
-  path: string,
-  use: (chunks: AsyncIterable<WrittenChunk>) => Promise<T>,
-): Promise<T> {
+export async function* writtenChunks(path: string): AsyncGenerator<WrittenChunk> {
   await using file = await open(path, OPEN_FLAGS);
   const { size } = await file.stat();
   const bytes = fileReader(file);
-  async function* chunks(): AsyncGenerator<WrittenChunk> {
-    for await (const chunk of pngChunks(bytes, MAX_WRITTEN_CHUNKS)) {
-      if (chunk.end > size) return;
-      yield { ...chunk, body: () => bytes.read(chunk.offset, chunk.length) };
-    }
+  for await (const chunk of pngChunks(bytes, MAX_WRITTEN_CHUNKS)) {
+    if (chunk.end > size) return;
+    yield { ...chunk, body: () => bytes.read(chunk.offset, chunk.length) };
   }
-  return await use(chunks());
 }
 
 /** Maximum number of boxes to read from a file or from another box. */

@@ -18,7 +18,7 @@ import {
   type Part,
   pngChunks,
   type WrittenChunk,
-  withWrittenChunks,
+  writtenChunks,
 } from '../containers/parts.ts';
 import type { MetadataKind } from '../image-info.ts';
 import { PNG_HEADER_BYTES, pngChunk, pngChunkParts } from './png-writer.ts';
@@ -153,15 +153,13 @@ export async function readPlainText(
 }
 
 /** Reads the metadata of a PNG that a tool has written, in the order of the chunks. */
-export function readPngMetadata(path: string): Promise<PngMetadata[]> {
-  return withWrittenChunks(path, async (chunks) => {
-    const found: PngMetadata[] = [];
-    for await (const chunk of chunks) {
-      const metadata = await readMetadataChunk(chunk);
-      if (metadata) found.push(metadata);
-    }
-    return found;
-  });
+export async function readPngMetadata(path: string): Promise<PngMetadata[]> {
+  const found: PngMetadata[] = [];
+  for await (const chunk of writtenChunks(path)) {
+    const metadata = await readMetadataChunk(chunk);
+    if (metadata) found.push(metadata);
+  }
+  return found;
 }
 
 /** Chunks with the profile, metadata, texts, and the time of a change. */
@@ -171,16 +169,14 @@ const METADATA_CHUNKS = ['iCCP', 'eXIf', ...Object.keys(TEXTS), 'tIME'];
  * Returns the changes that copy the profile, the metadata and the texts of a PNG that a tool has
  * written to another, which has none.
  */
-export function pngMetadataEdits(path: string): Promise<Edit[]> {
-  return withWrittenChunks(path, async (chunks) => {
-    const copies: Edit[] = [];
-    for await (const { name, body, length } of chunks) {
-      if (!METADATA_CHUNKS.includes(name) || length > MAX_TEXT_BYTES) continue;
-      if (isTurnOver()) await waitForTurn();
-      copies.push({ at: PNG_HEADER_BYTES, removed: 0, bytes: pngChunk(name, await body()) });
-    }
-    return copies;
-  });
+export async function pngMetadataEdits(path: string): Promise<Edit[]> {
+  const copies: Edit[] = [];
+  for await (const { name, body, length } of writtenChunks(path)) {
+    if (!METADATA_CHUNKS.includes(name) || length > MAX_TEXT_BYTES) continue;
+    if (isTurnOver()) await waitForTurn();
+    copies.push({ at: PNG_HEADER_BYTES, removed: 0, bytes: pngChunk(name, await body()) });
+  }
+  return copies;
 }
 
 /** Returns the changes that remove all texts from a PNG that a tool has written. */
@@ -200,16 +196,14 @@ export async function pngTextRemovals(file: FileHandle): Promise<Edit[]> {
  * @throws {Error} with the code of the failed system call, if there is no such file, or a link with
  *   its name
  */
-export function copyExifToText(path: string): Promise<void> {
-  return withWrittenChunks(path, async (chunks) => {
-    for await (const chunk of chunks) {
-      const fromDjxl = chunk.name === 'zTXt' ? await readDjxlExif(chunk) : undefined;
-      const tiff = chunk.name === 'eXIf' ? await chunk.body() : fromDjxl;
-      if (!tiff) continue;
-      const removed = fromDjxl ? chunk : { start: PNG_HEADER_BYTES, end: PNG_HEADER_BYTES };
-      return insertText(path, Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), tiff]), removed);
-    }
-  });
+export async function copyExifToText(path: string): Promise<void> {
+  for await (const chunk of writtenChunks(path)) {
+    const fromDjxl = chunk.name === 'zTXt' ? await readDjxlExif(chunk) : undefined;
+    const tiff = chunk.name === 'eXIf' ? await chunk.body() : fromDjxl;
+    if (!tiff) continue;
+    const removed = fromDjxl ? chunk : { start: PNG_HEADER_BYTES, end: PNG_HEADER_BYTES };
+    return await insertText(path, Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), tiff]), removed);
+  }
 }
 
 /** Inserts EXIF as text after the header of the PNG at `path`, and leaves out a range. */

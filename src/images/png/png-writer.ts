@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { bigEndian } from '../containers/file.ts';
-import { withWrittenChunks } from '../containers/parts.ts';
+import { writtenChunks } from '../containers/parts.ts';
 import type { Animation } from '../image-info.ts';
 
 /** First bytes of every PNG. */
@@ -42,7 +42,7 @@ const SHARED = ['IHDR', 'PLTE', 'tRNS', 'iCCP', 'sRGB', 'gAMA', 'cHRM', 'cICP', 
  * @param maxFrames later frames are counted, but not written
  * @throws {Error} EEXIST if there is a file or link with the name of a frame
  */
-export function splitFrames(
+export async function splitFrames(
   folder: string,
   name: string,
   maxFrames: number,
@@ -61,22 +61,20 @@ export function splitFrames(
     files.push(frame);
     data = [];
   };
-  return withWrittenChunks(join(folder, name), async (chunks) => {
-    for await (const { name: chunk, body } of chunks) {
-      if (chunk === 'acTL') loopCount = (await body()).readUInt32BE(4);
-      if (chunk === 'fcTL') {
-        await finish();
-        delaysMs.push(delayOf(await body()));
-      }
-      if (SHARED.includes(chunk)) shared.push(pngChunk(chunk, await body()));
-      if (delaysMs.length > maxFrames) continue;
-      if (chunk === 'IDAT') data.push(pngChunk('IDAT', await body()));
-      if (chunk === 'fdAT') data.push(pngChunk('IDAT', (await body()).subarray(4))); // without the sequence number
+  for await (const { name: chunk, body } of writtenChunks(join(folder, name))) {
+    if (chunk === 'acTL') loopCount = (await body()).readUInt32BE(4);
+    if (chunk === 'fcTL') {
+      await finish();
+      delaysMs.push(delayOf(await body()));
     }
-    await finish();
-    const frames = delaysMs.map(() => ({ disposeToBackground: true, noBlend: false }));
-    return { files, animation: { delaysMs, loopCount, transparent: true, frames } };
-  });
+    if (SHARED.includes(chunk)) shared.push(pngChunk(chunk, await body()));
+    if (delaysMs.length > maxFrames) continue;
+    if (chunk === 'IDAT') data.push(pngChunk('IDAT', await body()));
+    if (chunk === 'fdAT') data.push(pngChunk('IDAT', (await body()).subarray(4))); // without the sequence number
+  }
+  await finish();
+  const frames = delaysMs.map(() => ({ disposeToBackground: true, noBlend: false }));
+  return { files, animation: { delaysMs, loopCount, transparent: true, frames } };
 }
 
 /** Returns the delay in milliseconds. A denominator of 0 means hundredths of a second. */
