@@ -92,7 +92,7 @@ export async function completePng(path: string, signal: AbortSignal): Promise<Im
   return { type: 'png', ...info, truncated: true, shownRows: rows };
 }
 
-/** Writes the complete PNG. Returns the number of rows that the file contains; undefined if none. */
+/** Writes the complete PNG. Returns the number of rows in the file; undefined without an image. */
 async function writeComplete(path: string, output: string, signal: AbortSignal): Promise<number | undefined> {
   await using file = await open(path, 'r');
   const layout = await readLayout(new WindowReader(file));
