@@ -1,4 +1,4 @@
-// @full: installs the package
+// @registry: installs the package
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

@@ -11,5 +11,7 @@ const JOBS = 4;
 export default {
   ...base,
   jobs: JOBS,
-  spec: process.env.TESTS?.split(' ') ?? testsWhere((tags) => !tags.has('unit') && !tags.has('full')),
+  spec:
+    process.env.TESTS?.split(' ') ??
+    testsWhere((tags) => !['unit', 'full', 'registry'].some((tag) => tags.has(tag))),
 };

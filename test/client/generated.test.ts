@@ -1,4 +1,4 @@
-// @full: installs generators of clients
+// @registry: installs generators of clients
 /**
  * @module Clients that generators make from the OpenAPI document, as docs/recipes.md shows. Needs
  * the npm registry.

@@ -1,4 +1,4 @@
-// @full: installs the package in other JavaScript runtimes
+// @registry: installs the package in other JavaScript runtimes
 /**
  * @module The package of the client, in a project that has nothing else. Needs the npm registry for
  * other JavaScript runtimes.

@@ -1,4 +1,4 @@
-// @full: installs libraries of the examples
+// @registry: installs libraries of the examples
 import { once } from 'node:events';
 import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import type { Server } from 'node:http';

@@ -1,7 +1,7 @@
 /**
  * @module The tags of test files: a line such as `// @full: reason` at the start of a file. `@unit`
- * needs nothing but Node.js, `@full` is exhaustive, `@imagemagick-7` also runs with ImageMagick 7,
- * and `@slow` starts before the others.
+ * needs nothing but Node.js, `@full` is exhaustive, `@registry` installs packages from the npm
+ * registry, `@imagemagick-7` also runs with ImageMagick 7, and `@slow` starts before the others.
  */
 import { globSync, readFileSync } from 'node:fs';
 
