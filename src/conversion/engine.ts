@@ -234,7 +234,7 @@ async function writeGrants(
 ): Promise<string | undefined> {
   const coders = magick ? grantsFor(inputs, outputs, magick.major) : [];
   if (coders.length === 0) return undefined;
-  await writePolicy(ASSETS_DIR, `${root}/policy`, coders);
+  await writePolicy(`${root}/policy`, coders);
   return `${root}/policy`;
 }
 

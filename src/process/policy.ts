@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ASSETS_DIR } from '../folders.ts';
 import { StartupError } from '../tables/errors.ts';
 import { CommandError, PROBE_TIMEOUT_MS, type RunCommand } from './command.ts';
 import { listLength, type MagickLimits } from './runner.ts';
@@ -40,12 +41,12 @@ export interface Grant {
 const END = '</policymap>';
 
 /**
- * Copies the policy of a folder to a new one, and adds rights at its end, since the last matching
- * rule applies. ImageMagick reads both: without the copy, the original still denies all else.
+ * Copies the policy to a new folder, and adds rights at its end, since the last matching rule
+ * applies. ImageMagick reads both: without the copy, the original still denies all else.
  */
-export async function writePolicy(from: string, to: string, coders: readonly Grant[]): Promise<void> {
-  const policy = await readFile(join(from, 'ImageMagick/policy.xml'), 'utf8');
-  if (!policy.includes(END)) throw new Error(`the policy in ${from} does not end with ${END}`);
+export async function writePolicy(to: string, coders: readonly Grant[]): Promise<void> {
+  const policy = await readFile(join(ASSETS_DIR, 'ImageMagick/policy.xml'), 'utf8');
+  if (!policy.includes(END)) throw new Error(`the policy in ${ASSETS_DIR} does not end with ${END}`);
   // A module has the name of its coder. Version 6 does not load a module that is only readable.
   const rules = coders.flatMap(({ coder, rights }) => [
     rule('module', 'read|write', coder),

@@ -48,7 +48,7 @@ describe('threads of a conversion', () => {
     const { inputs, outputs } = engine.capabilities;
     grantsFolder = await makeTempDir('policy');
     const coders = grantsFor(inputs, outputs, engine.toolchain.magick?.major ?? 7);
-    await writePolicy(ASSETS, grantsFolder, coders);
+    await writePolicy(grantsFolder, coders);
   });
   after(() => engine.close());
   beforeEach(() => {

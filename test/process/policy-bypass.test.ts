@@ -142,7 +142,7 @@ describe('ImageMagick policy', () => {
     const found = (await findToolchain({ path: SEARCH })).magick as Magick;
     magick = found.path;
     const grantsFolder = await makeTempDir('grants');
-    await writePolicy(POLICY, grantsFolder, grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major));
+    await writePolicy(grantsFolder, grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major));
     runWithAll = createRunner({ searchPath: SEARCH, policyFolder: POLICY, grantsFolder });
   });
 

@@ -32,7 +32,7 @@ export const DECODED: Measurement<ImageInfo> = {
       throw explainFailure(error, kindsOf(measuring), source);
     });
     const keepsMetadata = all.some(({ options }) => options.metadata === 'all');
-    return readDecoded(image, source.folder, DECODED_FILE, config, keepsMetadata).catch((error) => {
+    return readDecoded(image, source.folder, config, keepsMetadata).catch((error) => {
       throw isNoFile(error) || error.code === 'EEXIST'
         ? invalidOutputError(`${DECODED_FILE}: ${error.code}`, source)
         : error;
@@ -50,16 +50,15 @@ export const DECODED: Measurement<ImageInfo> = {
 export async function readDecoded(
   image: ImageInfo,
   folder: string,
-  output: string,
   config: Config,
   keepsMetadata: boolean,
 ): Promise<ImageInfo> {
-  const { width, height, deep, flat, ...png } = await inspect(join(folder, output), 'png');
+  const { width, height, deep, flat, ...png } = await inspect(join(folder, DECODED_FILE), 'png');
   // djxl 0.7 writes a profile of greys for greys of sRGB, which need none.
   const profile = png.profile === 'grey' && image.profile === 'none' ? 'unusable' : png.profile;
-  if (keepsMetadata && image.metadata?.includes('exif')) await copyExifToText(join(folder, output));
+  if (keepsMetadata && image.metadata?.includes('exif')) await copyExifToText(join(folder, DECODED_FILE));
   const maxFrames = Math.min(config.MAX_FRAMES, config.MAX_TOTAL_PIXELS / ((width ?? 1) * (height ?? 1)));
-  const frames = png.hasIgnoredFrames ? await splitFrames(folder, output, maxFrames) : undefined;
+  const frames = png.hasIgnoredFrames ? await splitFrames(folder, DECODED_FILE, maxFrames) : undefined;
   const { hasUncountedFrames: _, ...rest } = image;
   return {
     ...rest,
@@ -68,7 +67,7 @@ export async function readDecoded(
     deep,
     flat,
     hasIgnoredFrames: !INPUTS[image.type].animation && image.hasIgnoredFrames,
-    decoded: frames?.files ?? [output],
+    decoded: frames?.files ?? [DECODED_FILE],
     ...(frames && { animation: frames.animation }),
   };
 }

@@ -34,7 +34,7 @@ describe('a decoded image with EXIF', () => {
       import { loadConfig } from '${CONFIG}';
       const peak = () => process.resourceUsage().maxRSS * 1024;
       const before = peak();
-      await readDecoded({ type: 'jxl', metadata: ['exif'] }, '${folder}', 'decoded.png', loadConfig({}), true);
+      await readDecoded({ type: 'jxl', metadata: ['exif'] }, '${folder}', loadConfig({}), true);
       console.log(peak() - before);`;
     const { stdout } = await execute(process.execPath, ['--input-type=module', '-e', script]);
     expect(Number(stdout)).to.be.below(SIZE);
