@@ -73,9 +73,9 @@ export function detectCapabilities(
       );
     if (!magick || !needed.includes('magick')) return undefined;
     const coder = magickDecoder(input, version) ?? 'PNG'; // which the other programs write for ImageMagick
-    return [missingCoder(magick, 'read', coder), missingCoder(magick, 'write', OUTPUTS[output].coder)].find(
-      (problem) => problem !== undefined,
-    )?.message;
+    const problem =
+      missingCoder(magick, 'read', coder) ?? missingCoder(magick, 'write', OUTPUTS[output].coder);
+    return problem?.message;
   };
   /** Returns whether files of this type can be converted to this format. */
   const supports = (input: InputType, output: OutputType) => findProblem(input, output) === undefined;
