@@ -1,9 +1,16 @@
 /** @module Counts the pages of a file that the server has made. */
 import { OUTPUTS } from '../../tables/formats.ts';
+import { readIfds } from '../client/tiff.ts';
 
 /** Counts the pages of a PDF or TIFF. */
 export const countPages = (file: Blob): Promise<number> =>
-  file.type === OUTPUTS.pdf.mediaType ? countPdfPages(file) : countTiffPages(file);
+  file.type === OUTPUTS.pdf.mediaType ? countPdfPages(file) : countIfds(file);
+
+async function countIfds(file: Blob): Promise<number> {
+  let count = 0;
+  for await (const _ of readIfds(file)) count += 1;
+  return count;
+}
 
 /** The entry that each page of a PDF has. */
 const PAGE = /\/Type\s*\/Page(?![A-Za-z])/g;
@@ -26,21 +33,4 @@ async function countPdfPages(file: Blob): Promise<number> {
     if (done) return count;
     rest = text.slice(end);
   }
-}
-
-/** Length of an entry of an image file directory (IFD) in bytes. */
-const ENTRY_BYTES = 12;
-
-/** Counts the IFDs of a TIFF. */
-async function countTiffPages(file: Blob): Promise<number> {
-  const read = async (from: number, bytes: number) =>
-    new DataView(await file.slice(from, from + bytes).arrayBuffer());
-  const header = await read(0, 8);
-  const littleEndian = header.getUint16(0) === 0x4949;
-  let count = 0;
-  for (let at = header.getUint32(4, littleEndian); at !== 0; count += 1) {
-    const entries = (await read(at, 2)).getUint16(0, littleEndian);
-    at = (await read(at + 2 + entries * ENTRY_BYTES, 4)).getUint32(0, littleEndian);
-  }
-  return count;
 }
