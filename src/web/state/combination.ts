@@ -6,6 +6,7 @@ import type { Note } from '../../tables/notes.ts';
 import { extensionOf, inputTypeOf } from '../format.ts';
 import { formats } from './formats.ts';
 import {
+  cancel,
   forgetResult,
   type Item,
   isSaved,
@@ -81,15 +82,8 @@ effect(() => {
   const isOn = combines.value;
   const state = combination.peek();
   if (!isOn && 'cancel' in state) state.cancel();
-  if (isOn) untracked(cancelItems);
+  if (isOn) untracked(() => cancel(items.value));
 });
-
-function cancelItems(): void {
-  for (const { state } of items.peek().toReversed()) {
-    const current = state.peek();
-    if ('cancel' in current) current.cancel();
-  }
-}
 
 /** Name of the one file without a name. */
 export const DEFAULT_NAME = 'combined';

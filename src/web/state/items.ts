@@ -137,12 +137,17 @@ export function add(files: readonly AddedFile[]): void {
 /** Removes items and cancels their requests. {@link undoRemoval} restores them. */
 export function remove(removed: readonly Item[]): void {
   forgetRemoval();
-  for (const { state } of removed) if ('cancel' in state.value) state.value.cancel();
+  cancel(removed);
   const before = items.value;
   items.value = before.filter((item) => !removed.includes(item));
   const message = `${describeItems(removed)} removed`;
   removal.value = { removed, before, message };
   announcement.value = `${message}.`;
+}
+
+/** Cancels items in progress, last first: no waiting one starts in a slot that becomes free. */
+export function cancel(all: readonly Item[]): void {
+  for (const { state } of all.toReversed()) if ('cancel' in state.value) state.value.cancel();
 }
 
 /** Moves an item to a position of the list, from 0. Ends the undo of an earlier removal. */

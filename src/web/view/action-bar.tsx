@@ -5,7 +5,18 @@ import { pack, packing } from '../actions/archive.ts';
 import { convert } from '../actions/convert-files.ts';
 import { formatSaved } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
-import { busy, counts, done, isStale, items, pending, removal, remove, retryable } from '../state/items.ts';
+import {
+  busy,
+  cancel,
+  counts,
+  done,
+  isStale,
+  items,
+  pending,
+  removal,
+  remove,
+  retryable,
+} from '../state/items.ts';
 import { secondsLeft } from '../state/rows.ts';
 import { focusPicker, Removal } from './drop-zone.tsx';
 import { Button } from './elements.tsx';
@@ -26,7 +37,7 @@ export function ActionBar() {
       <Totals />
       <div class="actions">
         {busy.value && (
-          <Button class="button plain cancel" onClick={cancelAll}>
+          <Button class="button plain cancel" onClick={() => cancel(items.value)}>
             Cancel all
           </Button>
         )}
@@ -130,11 +141,6 @@ const formatSeconds = (seconds: number): string =>
   seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
 
 const sum = (blobs: readonly Blob[]): number => blobs.reduce((total, { size: bytes }) => total + bytes, 0);
-
-/** Cancels all items, last first, so that no waiting item starts in a slot that becomes free. */
-function cancelAll(): void {
-  for (const { state } of items.value.toReversed()) if ('cancel' in state.value) state.value.cancel();
-}
 
 /** Removes all items. */
 export function clear(): void {
