@@ -61,7 +61,7 @@ export function Actions({ item }: { item: Item }) {
 function StateAction({ item }: { item: Item }) {
   const { file } = item;
   const state = stateOf(item);
-  const start = () => checkOptions() && convert([item]);
+  const start = () => convertItem(item);
   if (combines.value) return null;
   switch (state.at) {
     case 'ready':
@@ -113,7 +113,7 @@ export function Tools({ item }: { item: Item }) {
           aria-label={`Convert ${item.file.name} again`}
           title="Convert again"
           tabIndex={-1}
-          onClick={() => repeat(item)}
+          onClick={() => convertItem(item)}
         />
       )}
       {!turns && <RemoveButton item={item} />}
@@ -136,8 +136,8 @@ export const canRepeat = (item: Item): boolean => {
   return state.at === 'done' && !combines.value && (isStale(item) || state.result.isOriginal === true);
 };
 
-/** Converts a file again, with the current options. */
-export const repeat = (item: Item): void => {
+/** Converts a file with the current options, if they are valid. */
+export const convertItem = (item: Item): void => {
   if (checkOptions()) convert([item]);
 };
 

@@ -185,17 +185,11 @@ const focused = signal(0);
 /** ID of the item whose row is the tab stop of the list. */
 const tabStop = computed(() => (shown.value.find(({ id }) => id === focused.value) ?? shown.value[0])?.id);
 
-interface ThumbnailProps {
-  item: Item;
-  src: string | undefined;
-  transform: string;
-}
-
 /**
  * The thumbnail, or the type of the file if the browser cannot decode it. It opens the comparison,
  * which converts the file if necessary.
  */
-function Thumbnail({ item, src, transform }: ThumbnailProps) {
+function Thumbnail({ item, src, transform }: { item: Item; src: string | undefined; transform: string }) {
   const picture = src ? <img src={src} alt="" style={{ transform }} /> : <span>{typeLabel(item.file)}</span>;
   return (
     <div role="gridcell" class="file-thumbnail">

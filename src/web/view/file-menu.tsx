@@ -1,4 +1,3 @@
-import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { isLarger, keepOriginals } from '../actions/keep-original.ts';
 import { canShare, share } from '../actions/share.ts';
@@ -7,8 +6,8 @@ import { combines } from '../state/combination.ts';
 import { compared, type Item, resetOptions } from '../state/items.ts';
 import { menu, revealing } from '../state/rows.ts';
 import { TURNS, type Turn } from '../state/turns.ts';
-import { Button, type IconName } from './elements.tsx';
-import { canRepeat, FormatField, isComparable, removeRow, repeat, turnItem } from './file-actions.tsx';
+import { Button } from './elements.tsx';
+import { canRepeat, convertItem, FormatField, isComparable, removeRow, turnItem } from './file-actions.tsx';
 import { marksOf, Remark } from './file-marks.tsx';
 
 /** Space between the menu, its button and the edges of the window, in pixels. */
@@ -40,7 +39,7 @@ function FileMenu({ item, anchor }: { item: Item; anchor: HTMLElement }) {
   const state = item.state.value;
   const reached = combines.value ? undefined : describeOutcome(state);
   const shared = state.at === 'done' && !combines.value ? [{ file, result: state.result }] : [];
-  const canTurn = ['ready', 'done'].includes(item.state.value.at);
+  const canTurn = ['ready', 'done'].includes(state.at);
   return (
     <div
       ref={element}
@@ -60,74 +59,63 @@ function FileMenu({ item, anchor }: { item: Item; anchor: HTMLElement }) {
         </Remark>
       ))}
       {isComparable(item) && (
-        <Entry
+        <Button
+          look="bare"
           icon="compare"
           onClick={act(() => {
             compared.value = item;
           })}
         >
           Compare
-        </Entry>
+        </Button>
       )}
       {isLarger(item) && (
-        <Entry icon="back" onClick={act(() => keepOriginals([item]))}>
+        <Button look="bare" icon="back" onClick={act(() => keepOriginals([item]))}>
           Keep the original
-        </Entry>
+        </Button>
       )}
       {canShare(shared) && (
-        <Entry icon="share" onClick={act(() => share(shared))}>
+        <Button look="bare" icon="share" onClick={act(() => share(shared))}>
           Share
-        </Entry>
+        </Button>
       )}
       {canRepeat(item) && (
-        <Entry icon="again" onClick={act(() => repeat(item))}>
+        <Button look="bare" icon="again" onClick={act(() => convertItem(item))}>
           Convert again
-        </Entry>
+        </Button>
       )}
       {!combines.value && <FormatField item={item} tabIndex={0} />}
       {canTurn &&
         Object.entries(TURNS).map(([by, label]) => (
-          <Entry key={by} icon={by as Turn} onClick={() => turnItem(item, by as Turn)}>
+          <Button key={by} look="bare" icon={by as Turn} onClick={() => turnItem(item, by as Turn)}>
             {label}
-          </Entry>
+          </Button>
         ))}
       {Object.keys(own.value).length > 0 && (
-        <Entry
+        <Button
+          look="bare"
           icon="back"
-          label={`Reset the options of ${file.name}`}
+          aria-label={`Reset the options of ${file.name}`}
           onClick={act(() => resetOptions(item))}
         >
           Reset its options
-        </Entry>
+        </Button>
       )}
-      <Entry
+      <Button
+        look="bare"
         icon="note"
         onClick={act(() => {
           revealing.value = item;
         })}
       >
         What it gives away
-      </Entry>
-      <Entry icon="remove" onClick={act(() => removeRow(anchor, item))}>
+      </Button>
+      <Button look="bare" icon="remove" onClick={act(() => removeRow(anchor, item))}>
         Remove
-      </Entry>
+      </Button>
     </div>
   );
 }
-
-interface EntryProps {
-  icon: IconName;
-  /** For screen readers. By default, its text. */
-  label?: string;
-  onClick: () => void;
-  children: ComponentChildren;
-}
-
-const Entry = ({ icon, label, onClick, children }: EntryProps) => (
-  <Button look="bare" icon={icon} aria-label={label} onClick={onClick}>
-    {children}
-  </Button>
-);
 
 /** Moves the focus with the arrow keys. In the list of formats, they choose one. */
 function handleKey(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
