@@ -5,15 +5,6 @@ import { extensionOf } from '../format.ts';
 import { announcement, done, markSaved } from '../state/items.ts';
 import { saveNameOf, waitForName } from '../state/names.ts';
 
-/** A file in the archive. */
-interface Entry {
-  /** Path in the archive. */
-  readonly name: string;
-  readonly input: Blob;
-  readonly size: number;
-  readonly lastModified: number;
-}
-
 /** The part of the File System API that only Chromium has, and TypeScript does not declare. */
 interface SavePicker {
   showSaveFilePicker?(options: { suggestedName: string }): Promise<FileSystemFileHandle>;
@@ -57,7 +48,7 @@ export async function pack(): Promise<void> {
 }
 
 /** Lists the results. No two have paths that are equal if a file system ignores case. */
-function toEntries(): Entry[] {
+function toEntries() {
   const uniqueName = createUniqueNamer();
   return done.value.map(({ file, path, result }) => {
     const { blob } = result;
@@ -69,11 +60,12 @@ function toEntries(): Entry[] {
   });
 }
 
+type Entries = ReturnType<typeof toEntries>;
+
 /** Downloads the archive as a blob. */
-async function saveBlob(entries: readonly Entry[], { makeZip }: ZipWriter): Promise<true> {
-  const blob = await new Response(makeZip(entries)).blob();
+async function saveBlob(entries: Entries, { downloadZip }: ZipWriter): Promise<true> {
   const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([blob], { type: 'application/zip' }));
+  link.href = URL.createObjectURL(await downloadZip(entries).blob());
   link.download = NAME;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), REVOKE_MS);
@@ -85,7 +77,7 @@ async function saveBlob(entries: readonly Entry[], { makeZip }: ZipWriter): Prom
  *
  * @returns false if the user closes the dialog
  */
-async function saveStream(entries: readonly Entry[], writer: ZipWriter): Promise<boolean> {
+async function saveStream(entries: Entries, writer: ZipWriter): Promise<boolean> {
   const picker = window as SavePicker;
   if (!picker.showSaveFilePicker) return saveBlob(entries, writer);
   const handle = await picker.showSaveFilePicker({ suggestedName: NAME }).catch(() => undefined);

@@ -11,7 +11,6 @@ import { connect } from '../client/api.ts';
 import { queued } from '../client/queue.ts';
 import {
   type Combination,
-  type CombinationState,
   combinable,
   combination,
   DEFAULT_NAME,
@@ -78,10 +77,10 @@ export async function combine(): Promise<void> {
 
 /** Returns why the server would reject this number of files; undefined if it would not. */
 function findExcess(count: number): string | undefined {
-  if (!formats.value) return undefined;
-  const { limits } = formats.value;
-  if (count <= limits.max_batch_files) return undefined;
-  return `This server makes one file of up to ${limits.max_batch_files} files. Its operator can raise it.`;
+  const max = formats.value?.limits.max_batch_files ?? Number.POSITIVE_INFINITY;
+  return count > max
+    ? `This server makes one file of up to ${max} files. Its operator can raise it.`
+    : undefined;
 }
 
 /** Prepares the files, and shows the progress of those that are converted singly before. */
@@ -141,11 +140,9 @@ function send(
   signal: AbortSignal,
   cancel: () => void,
 ): Promise<ClientResult> {
-  const show = (state: CombinationState): void => {
-    combination.value = state;
+  const onUpload = (share: number): void => {
+    combination.value = share < 1 ? { at: 'uploading', cancel, share } : { at: 'converting', cancel };
   };
-  const onUpload = (share: number): void =>
-    show(share < 1 ? { at: 'uploading', cancel, share } : { at: 'converting', cancel });
   return queued(async () => {
     onUpload(0);
     try {
@@ -155,7 +152,7 @@ function send(
         { signal },
       );
     } catch (error) {
-      show({ at: 'waiting', cancel });
+      combination.value = { at: 'waiting', cancel };
       throw error;
     }
   }, signal);
