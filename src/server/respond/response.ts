@@ -178,14 +178,6 @@ export function setBatchHeaders(res: Response, results: readonly (Described | un
   }
 }
 
-/**
- * Sets the header with the positions of files that are not in a combined file, as a list (RFC
- * 9651); none if there are none.
- */
-export function setSkippedFiles(res: Response, indexes: readonly number[]): void {
-  if (indexes.length > 0) res.setHeader('X-Skipped-Files', indexes.join(', '));
-}
-
 /** Returns a signal that aborts when the client disconnects before the response is complete. */
 export function disconnectSignal(res: ServerResponse): AbortSignal {
   const controller = new AbortController();

@@ -43,7 +43,6 @@ import {
   setConversionKey,
   setResultHeaders,
   setServerTiming,
-  setSkippedFiles,
 } from '../respond/response.ts';
 
 export interface FormRouteDeps<Options> {
@@ -180,7 +179,7 @@ async function sendCombined(
   const convertedMs = performance.now() - form.receivedAt;
   setServerTiming(res, { ...firstWait(converted), uploadedMs: form.uploadedMs, convertedMs });
   setResultHeaders(res, combined);
-  setSkippedFiles(res, skipped);
+  if (skipped.length > 0) res.setHeader('X-Skipped-Files', skipped.join(', '));
   setBatchHeaders(
     res,
     ofFiles.map((ofFile, index) => {
