@@ -104,6 +104,10 @@ export async function copies(count: number): Promise<Made[]> {
   return Array.from({ length: count }, (_, at) => made(`${at}.jpg`, photo));
 }
 
+/** Returns where a visible element is in the window. */
+export const boxOf = async (element: Locator) =>
+  (await element.boundingBox()) ?? expect.fail(`${element} is not visible`);
+
 /** Paths of files, names of fixtures, and files that exist only in memory. */
 type Files = readonly (string | Made)[];
 

@@ -18,7 +18,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { drawPdf } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { made, useBrowser, type WebPage } from './browser.ts';
+import { boxOf, made, useBrowser, type WebPage } from './browser.ts';
 
 const photos = (names: readonly PhotoName[] = PHOTO_NAMES) =>
   Promise.all(names.map(async (name) => made(name, await makePhoto(name))));
@@ -37,9 +37,8 @@ const saveOne = (page: WebPage) => page.download(page.locator('.action-bar a[dow
 
 /** Drags a row by its handle, to the middle of another row or a little beyond. */
 async function drag(page: WebPage, name: string, to: string, beyond: number): Promise<void> {
-  const from = await handle(page, name).boundingBox();
-  const target = await page.row(to).boundingBox();
-  if (!from || !target) return expect.fail('a row is not visible');
+  const from = await boxOf(handle(page, name));
+  const target = await boxOf(page.row(to));
   const x = from.x + from.width / 2;
   await page.mouse.move(x, from.y + from.height / 2);
   await page.mouse.down();
@@ -141,8 +140,7 @@ describe('one file of all files', () => {
 
   it('keeps the order if Escape ends a drag', async () => {
     const page = await openWith(await photos(THREE));
-    const from = await handle(page, 'IMG_1.jpg').boundingBox();
-    if (!from) return expect.fail('the handle is not visible');
+    const from = await boxOf(handle(page, 'IMG_1.jpg'));
     await page.mouse.move(from.x + 9, from.y + 9);
     await page.mouse.down();
     await page.mouse.move(from.x + 9, from.y + 200, { steps: 4 });

@@ -6,7 +6,7 @@ import { convert, fixture } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
-import { countAtOnce, made, useBrowser, type WebPage } from './browser.ts';
+import { boxOf, countAtOnce, made, useBrowser, type WebPage } from './browser.ts';
 
 describe('the comparison dialog', () => {
   const { open } = useBrowser(true);
@@ -54,7 +54,7 @@ describe('the comparison dialog', () => {
     await page.keyboard.press('ArrowRight');
     expect(await slider.inputValue()).to.equal('1');
 
-    const { x, y } = (await page.locator('.pair').boundingBox()) ?? { x: 0, y: 0 };
+    const { x, y } = await boxOf(page.locator('.pair'));
     await page.mouse.move(x + 200, y + 100);
     await page.mouse.down();
     await page.mouse.move(x + 100, y + 100);
@@ -164,7 +164,7 @@ describe('the comparison dialog', () => {
     // The centre of the image is still in the centre.
     const [stage, divider] = await Promise.all(
       ['.stage', '.divider'].map(async (selector) => {
-        const { x = 0, y = 0, width = 0, height = 0 } = (await page.locator(selector).boundingBox()) ?? {};
+        const { x, y, width, height } = await boxOf(page.locator(selector));
         return { x: x + width / 2, y: y + height / 2 };
       }),
     );

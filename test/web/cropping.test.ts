@@ -7,7 +7,7 @@ import { type Handle, moveHandle } from '../../src/web/state/crop-frame.ts';
 import { fixture } from '../helpers/client.ts';
 import { decode, difference, toPixels } from '../helpers/pixels.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { made, PHONE, useBrowser, type WebPage } from './browser.ts';
+import { boxOf, made, PHONE, useBrowser, type WebPage } from './browser.ts';
 
 describe('a crop by hand', () => {
   const { open } = useBrowser();
@@ -96,12 +96,10 @@ describe('a crop by hand', () => {
   it('by mouse moves and resizes, keeps the ratio, and stays inside of the picture', async () => {
     const { page, dialog, handle, numbers, field } = await openCrop();
     const box = async (name: string) => {
-      const { x, y, width, height } = (await handle(name).boundingBox()) as NonNullable<
-        Awaited<ReturnType<ReturnType<typeof handle>['boundingBox']>>
-      >;
+      const { x, y, width, height } = await boxOf(handle(name));
       return [x + width / 2, y + height / 2] as const;
     };
-    const { width: shownWidth } = (await dialog.locator('.cropper').boundingBox()) ?? { width: 0 };
+    const { width: shownWidth } = await boxOf(dialog.locator('.cropper'));
     const scale = shownWidth / SIZE.width;
     const drag = async (name: string, x: number, y: number) => {
       const [left, top] = await box(name);
@@ -142,14 +140,9 @@ describe('a crop by hand', () => {
 
   it('by touch resizes, with handles of at least 44 pixels, on a phone without horizontal scrolling', async () => {
     const { page, dialog, handle, numbers } = await openCrop(PHONE, 'Rotate right');
-    const { x, y, width, height } = (await handle('Bottom edge').boundingBox()) ?? {
-      x: 0,
-      y: 0,
-      width: 0,
-      height: 0,
-    };
+    const { x, y, width, height } = await boxOf(handle('Bottom edge'));
     expect([width, height]).to.deep.equal([44, 44]);
-    const { height: shown } = (await dialog.locator('.cropper').boundingBox()) ?? { height: 0 };
+    const { height: shown } = await boxOf(dialog.locator('.cropper'));
     const session = await page.context().newCDPSession(page);
     const touch = (type: 'touchStart' | 'touchMove' | 'touchEnd', by = 0) =>
       session.send('Input.dispatchTouchEvent', {

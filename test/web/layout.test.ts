@@ -1,10 +1,13 @@
 // @full: measures the page in windows of several sizes
 import { expect } from 'chai';
 import type { Locator } from 'playwright-core';
+import { tiff } from '../../scripts/fixtures/writers.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { made, PHONE, useBrowser } from './browser.ts';
+import { boxOf, made, PHONE, useBrowser } from './browser.ts';
 
+/** A TIFF that is wider than the server accepts. It has no pixels. */
+const WIDE = tiff([{ tags: { 256: 70_000, 257: 4_000 }, strip: Buffer.alloc(0) }]);
 /** A phone with a low screen. */
 const LOW_PHONE = { ...PHONE, viewport: { width: 360, height: 640 } };
 
@@ -13,10 +16,9 @@ describe('the layout of the page', () => {
   const service = useServiceWith();
 
   const bottomOf = async (element: Locator): Promise<number> => {
-    const box = (await element.boundingBox()) ?? expect.fail(`${element} is not visible`);
-    return box.y + box.height;
+    const { y, height } = await boxOf(element);
+    return y + height;
   };
-  const leftOf = async (element: Locator): Promise<number> => (await element.boundingBox())?.x ?? Number.NaN;
   const photos = async (count: number) => {
     const photo = await fixture('scene.jpg');
     return Array.from({ length: count }, (_, at) => made(`IMG_20240102_1234${at + 10}.jpg`, photo));
@@ -39,7 +41,7 @@ describe('the layout of the page', () => {
         page.button('Undo'),
       ])
         expect(await bottomOf(element)).to.be.below(third);
-      expect((await page.locator('.drop').boundingBox())?.height).to.be.below(height);
+      expect((await boxOf(page.locator('.drop'))).height).to.be.below(height);
     });
   }
 
@@ -54,12 +56,9 @@ describe('the layout of the page', () => {
         .locator('.file')
         .evaluateAll((rows) => rows.map((each) => each.getBoundingClientRect().bottom));
       expect(bottoms.filter((bottom) => bottom <= height)).to.have.length.above(least - 1);
-      expect((await page.locator('.masthead').boundingBox())?.height).to.equal(48);
-      const [list, side] = [page.locator('.list'), page.locator('.side')];
-      const [{ width: across = 0 } = {}, { width: beside = 0 } = {}] = await Promise.all(
-        [list, side].map(async (each) => (await each.boundingBox()) ?? undefined),
-      );
-      expect(across + beside).to.be.above(width - 90);
+      expect((await boxOf(page.locator('.masthead'))).height).to.equal(48);
+      const [list, side] = [await boxOf(page.locator('.list')), await boxOf(page.locator('.side'))];
+      expect(list.width + side.width).to.be.above(width - 90);
     });
   }
 
@@ -91,7 +90,7 @@ describe('the layout of the page', () => {
     const page = await open(service, { viewport: { width: 1280, height: 800 } });
     await page.pick([
       ...(await photos(1)),
-      made('A scan of a whole wall of the museum 2024-01-02.tiff', tiffOf(70_000, 4_000)),
+      made('A scan of a whole wall of the museum 2024-01-02.tiff', WIDE),
       made('text.png', Buffer.from('text')),
       made('photo.heic', await fixture('scene.jpg')),
     ]);
@@ -125,8 +124,7 @@ describe('the layout of the page', () => {
     const photo = await fixture('p3.jpg');
     await page.convertFiles([made('a.jpg', photo), made('b.jpg', photo), 'scene.png']);
     await page.getByText('The colours were converted to sRGB. 2 files.').waitFor();
-    const { width = 99 } = (await page.row('a.jpg').locator('.note').boundingBox()) ?? {};
-    expect(width).to.be.below(20);
+    expect((await boxOf(page.row('a.jpg').locator('.note'))).width).to.be.below(20);
     const menu = await page.openMenu('a.jpg');
     await menu.getByText('The colours were converted to sRGB.').waitFor();
     expect(await page.row('scene.png').locator('.note').count()).to.equal(0);
@@ -212,7 +210,7 @@ describe('the layout of the page', () => {
     const quality = page.getByRole('group', { name: 'Quality' });
     const auto = quality.getByRole('button', { name: 'Auto' });
     const slider = quality.getByRole('slider', { name: 'Quality' });
-    expect(await leftOf(auto)).to.be.below(await leftOf(slider));
+    expect((await boxOf(auto)).x).to.be.below((await boxOf(slider)).x);
     await auto.click();
     expect(String(await page.query())).to.equal('output_format=jpg&quality=auto');
     expect(await slider.getAttribute('aria-valuetext')).to.equal('looks the same');
@@ -366,7 +364,7 @@ describe('the layout of the page', () => {
     const svgless = await fixture('scene.jpg');
     await page.convertFiles([made('pair.mpo', svgless)]);
     await page.saveLink('pair.webp').waitFor();
-    await page.pick([made('wide.tiff', tiffOf(70_000, 4_000))]);
+    await page.pick([made('wide.tiff', WIDE)]);
     await page.showFailures();
     await page
       .row('wide.tiff')
@@ -374,23 +372,3 @@ describe('the layout of the page', () => {
       .waitFor();
   });
 });
-
-/** Returns the header of a TIFF of this size, which has no pixels. */
-function tiffOf(width: number, height: number): Buffer {
-  const tiff = Buffer.alloc(64);
-  tiff.write('II*\0', 0, 'latin1');
-  tiff.writeUInt32LE(8, 4);
-  tiff.writeUInt16LE(2, 8);
-  for (const [at, [tag, value]] of (
-    [
-      [256, width],
-      [257, height],
-    ] as const
-  ).entries()) {
-    tiff.writeUInt16LE(tag, 10 + at * 12);
-    tiff.writeUInt16LE(4, 12 + at * 12);
-    tiff.writeUInt32LE(1, 14 + at * 12);
-    tiff.writeUInt32LE(value, 18 + at * 12);
-  }
-  return tiff;
-}

@@ -3,17 +3,14 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { fixturePath, sendForm } from '../helpers/client.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { made, PHONE, useBrowser, type WebPage } from './browser.ts';
+import { boxOf, made, PHONE, useBrowser, type WebPage } from './browser.ts';
 
 describe('the page on a phone', () => {
   const { open } = useBrowser();
   const service = useServiceWith();
 
   const photos = ['scene.jpg', 'scene.png', 'grey.jpg', 'p3.jpg'].map(fixturePath);
-  const box = async (page: WebPage, name: string) => {
-    const found = await page.locator(name).first().boundingBox();
-    return found ?? expect.fail(`${name} is not visible`);
-  };
+  const box = (page: WebPage, name: string) => boxOf(page.locator(name).first());
 
   it('offers a button for images, and neither dropping nor a folder', async () => {
     const page = await open(service, PHONE);
@@ -51,7 +48,7 @@ describe('the page on a phone', () => {
     await page.finished(4);
     expect(await page.getByLabel('Quality').isVisible()).to.equal(false);
     const line = await box(page, '.side-toggle');
-    const last = (await page.locator('.file').last().boundingBox()) ?? expect.fail();
+    const last = await boxOf(page.locator('.file').last());
     expect(line.y).to.be.within(last.y + last.height, last.y + last.height + 40);
     expect(line.y + line.height).to.be.below((await box(page, '.actions')).y);
   });

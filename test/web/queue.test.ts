@@ -15,7 +15,7 @@ import { makeTempDir, writeTempFile } from '../helpers/hooks.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
-import { copies, countAtOnce, made, useBrowser, type WebPage } from './browser.ts';
+import { boxOf, copies, countAtOnce, made, useBrowser, type WebPage } from './browser.ts';
 
 const stopListening = async (server: Server) => {
   const closed = once(server, 'close');
@@ -178,7 +178,7 @@ describe('many files on the page', () => {
     const { letGo, held } = await hold(page);
     await page.button('Convert 2 files').click();
     await held;
-    const place = (await page.button('Cancel all').boundingBox()) ?? expect.fail();
+    const place = await boxOf(page.button('Cancel all'));
     letGo();
     await page.finished(2);
     await page.mouse.click(place.x + place.width / 2, place.y + place.height / 2);

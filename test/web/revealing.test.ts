@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { writeTempFile } from '../helpers/hooks.ts';
 import { useServiceWith } from '../helpers/service.ts';
-import { made, useBrowser } from './browser.ts';
+import { boxOf, made, useBrowser } from './browser.ts';
 
 /** Returns a photo with a place, a camera and a thumbnail. */
 async function photo(): Promise<Buffer> {
@@ -54,7 +54,7 @@ describe('what a photo gives away, on the page', () => {
       await thumbnail.waitFor();
       expect(await thumbnail.evaluate((image: HTMLImageElement) => image.naturalWidth)).to.be.above(0);
       expect(await page.faults()).to.deep.equal([]);
-      const { x = -1, width = 0 } = (await dialog.boundingBox()) ?? {};
+      const { x, width } = await boxOf(dialog);
       expect([x >= 0, x + width <= 360]).to.deep.equal([true, true]);
       await page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'detached' });
