@@ -55,7 +55,7 @@ describe('POST /batch with failures', () => {
     const converted = { ...CONVERTED, path, bytes: (await stat(path)).size };
     const disk = await new DiskSpace(async () => undefined).open(undefined, 0);
     const results = [{ index: 0, name: 'a', outcome: { converted } }];
-    return failure(sendArchive(res as unknown as Response, results, { disk, manifest: false }));
+    return failure(sendArchive(res as unknown as Response, results, disk, false));
   };
 
   it('stops queued and running conversions at the first failure', async () => {

@@ -39,14 +39,7 @@ export interface ApiContext {
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Returns the schemas that operations refer to. */
-export function schemas({
-  inputs,
-  outputs,
-  combined,
-  presets,
-  forms,
-  config,
-}: ApiContext): Record<string, Json> {
+export function schemas({ inputs, outputs, combined, presets, forms, config }: ApiContext): Json {
   const limit = formatByteLimit(config.MAX_FILE_BYTES);
   const labels = listLabels(inputs);
   const detected = 'The server detects the type from the content. File name and declared type are ignored.';
@@ -116,13 +109,7 @@ const limits = z
   .describe('Limits of this server, which its operator sets.');
 
 /** Returns the body of `GET /formats`. */
-export function formatsBody({
-  inputs,
-  outputs,
-  combined,
-  presets,
-  config,
-}: Omit<ApiContext, 'version' | 'forms'>): Json {
+export function formatsBody({ inputs, outputs, combined, presets, config }: ApiContext): Json {
   return {
     input: inputs.flatMap((type) => INPUTS[type].names),
     output: outputs,

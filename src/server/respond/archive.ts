@@ -46,13 +46,6 @@ export interface ArchiveItem {
   readonly outcome: ConversionOutcome;
 }
 
-export interface ArchiveOptions {
-  /** Disk space accounting of the request. */
-  readonly disk: DiskAccount;
-  /** Whether to add a list of the results. */
-  readonly manifest: boolean;
-}
-
 /** A result, and its unique name in the archive. */
 interface Entry {
   readonly item: ArchiveItem;
@@ -62,16 +55,18 @@ interface Entry {
 
 /**
  * Sends an archive of the results, and resolves when it has been sent. If conversions failed,
- * `errors.json` describes them. `manifest.json` describes the results, on request. An error after
- * the first byte closes the connection, so that a client cannot mistake a truncated archive for a
- * complete one.
+ * `errors.json` describes them. An error after the first byte closes the connection, so that a
+ * client cannot mistake a truncated archive for a complete one.
  *
+ * @param disk disk space accounting of the request
+ * @param manifest whether `manifest.json` describes the results
  * @throws {ClientDisconnectedError} when the client disconnects
  */
 export async function sendArchive(
   res: Response,
   items: readonly ArchiveItem[],
-  { disk, manifest }: ArchiveOptions,
+  disk: DiskAccount,
+  manifest: boolean,
 ): Promise<void> {
   const entries = await nameEntries(items);
   const lists = [

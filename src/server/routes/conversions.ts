@@ -228,7 +228,7 @@ async function sendAll(
   const convertedMs = performance.now() - receivedAt;
   setServerTiming(res, { ...firstWait(converted), uploadedMs, convertedMs });
   if (variants.length === 0) setBatchHeaders(res, converted);
-  await sendArchive(res, results, { disk, manifest });
+  await sendArchive(res, results, disk, manifest);
 }
 
 /** Adds the notes of the request to those of a result. */
@@ -239,9 +239,7 @@ function withNotes(outcome: ConversionOutcome, notes: readonly Note[]): Conversi
 }
 
 /** Returns the times in the queue and of preparation of the file that waited least, in ms. */
-function firstWait(
-  results: readonly (ConversionResult | undefined)[],
-): Pick<ConversionResult, 'queuedMs' | 'preparedMs'> {
+function firstWait(results: readonly (ConversionResult | undefined)[]) {
   const [first] = results.filter((result) => result !== undefined).sort((a, b) => a.queuedMs - b.queuedMs);
   return { queuedMs: first?.queuedMs ?? 0, preparedMs: first?.preparedMs ?? 0 };
 }

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { baseNameOf, createUniqueNamer, portableName } from '../../base/text.ts';
 import { extensionOf } from '../format.ts';
-import { announcement, done, markSaved } from '../state/items.ts';
+import { announcement, done, saved } from '../state/items.ts';
 import { saveNameOf, waitForName } from '../state/names.ts';
 
 /** The part of the File System API that only Chromium has, and TypeScript does not declare. */
@@ -36,9 +36,9 @@ export async function pack(): Promise<void> {
     const entries = toEntries();
     const writer = await loadZipWriter();
     const isLarge = writer.predictLength(entries) >= MIN_STREAM_BYTES;
-    const saved = isLarge ? await saveStream(entries, writer) : await saveBlob(entries, writer);
-    if (!saved) return;
-    for (const { result } of results) markSaved(result);
+    const isComplete = isLarge ? await saveStream(entries, writer) : await saveBlob(entries, writer);
+    if (!isComplete) return;
+    for (const { result } of results) saved.add(result);
     announcement.value = `${NAME} is ready.`;
   } catch (error) {
     announcement.value = `${NAME} cannot be written: ${(error as Error).message}`;

@@ -4,7 +4,7 @@ import { plural } from '../../base/text.ts';
 import { loadPreview } from '../client/preview.ts';
 import { typeLabel } from '../format.ts';
 import { combines } from '../state/combination.ts';
-import { announcement, forgetResult, type Item, items, markSaved, type Result } from '../state/items.ts';
+import { announcement, forgetResult, type Item, items, type Result, saved } from '../state/items.ts';
 import { isArchive } from './convert-files.ts';
 
 /** Returns whether the result of a file is larger than the file, and no archive of its pages. */
@@ -39,6 +39,6 @@ function keepOriginal({ file, state }: Item): void {
     preview: signal(undefined),
   };
   loadPreview(original.preview, file);
-  markSaved(original); // nothing is lost with the page
+  saved.add(original); // nothing is lost with the page
   state.value = { at: 'done', query, result: original };
 }

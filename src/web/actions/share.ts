@@ -1,5 +1,5 @@
 /** @module Gives results to another app by the share sheet of the system. */
-import { announcement, markSaved, type Result } from '../state/items.ts';
+import { announcement, type Result, saved } from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
 
 /** A result with its file. */
@@ -22,7 +22,7 @@ export const canShare = (all: readonly Shared[]): boolean =>
 export async function share(all: readonly Shared[]): Promise<void> {
   try {
     await navigator.share({ files: toFiles(all) });
-    for (const { result } of all) markSaved(result);
+    for (const { result } of all) saved.add(result);
   } catch (error) {
     if ((error as Error).name !== 'AbortError') announcement.value = 'The files cannot be shared.';
   }

@@ -9,12 +9,12 @@ import {
   cancel,
   forgetResult,
   type Item,
-  isSaved,
   items,
   queryOf,
   type Result,
   removal,
   type State,
+  saved,
   stateOf,
 } from './items.ts';
 import { combinesPictures, isSet, options, panel, queryFor } from './options.ts';
@@ -75,7 +75,8 @@ export function forgetCombination(): void {
 }
 
 /** Returns whether there is one file that was not saved. */
-export const hasUnsavedCombination = (): boolean => combined.value !== undefined && !isSaved(combined.value);
+export const hasUnsavedCombination = (): boolean =>
+  combined.value !== undefined && !saved.has(combined.value);
 
 // What is in progress ends where its progress is not shown.
 effect(() => {

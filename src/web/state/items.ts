@@ -192,16 +192,10 @@ function forgetRemoval(): void {
 }
 
 /** Results that the user has saved. */
-const saved = new WeakSet<Result>();
-
-/** Records that the user has saved a result. */
-export const markSaved = (result: Result): void => void saved.add(result);
-
-/** Returns whether the user has saved a result. */
-export const isSaved = (result: Result): boolean => saved.has(result);
+export const saved = new WeakSet<Result>();
 
 /** Returns whether the list has a result that was not saved. */
-export const hasUnsaved = (): boolean => done.value.some(({ result }) => !isSaved(result));
+export const hasUnsaved = (): boolean => done.value.some(({ result }) => !saved.has(result));
 
 /** Revokes the object URLs of a result to free its memory. */
 export function forgetResult(state: State): void {

@@ -10,9 +10,9 @@ import {
   type Item,
   isStale,
   knownSize,
-  markSaved,
   type Result,
   remove,
+  saved,
   stateOf,
 } from '../state/items.ts';
 import { saveNameOf } from '../state/names.ts';
@@ -212,7 +212,7 @@ export const SaveLink = ({ name, result, isListed = false }: SaveLinkProps) => (
     download={name}
     aria-label={isListed ? `Save ${name}` : undefined}
     tabIndex={isListed ? -1 : undefined}
-    onClick={() => markSaved(result)}
+    onClick={() => saved.add(result)}
   >
     <Icon name="save" />
     Save

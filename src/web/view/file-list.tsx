@@ -3,12 +3,12 @@
 import { computed, signal, useComputed } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { formatBytes, formatChange } from '../../base/text.ts';
+import type { Size } from '../../tables/fitting.ts';
 import { isLarger, keepOriginals } from '../actions/keep-original.ts';
-import type { Preview } from '../client/preview.ts';
 import { typeLabel } from '../format.ts';
 import { describeOutcome } from '../state/candidates.ts';
 import { combines } from '../state/combination.ts';
-import { compared, type Item, type Result, stateOf } from '../state/items.ts';
+import { compared, type Item, knownSize, type Result, stateOf } from '../state/items.ts';
 import { choicesOf } from '../state/options.ts';
 import { dragging, drop, grabbed, isOrdered, shiftOf } from '../state/order.ts';
 import { shown } from '../state/rows.ts';
@@ -235,8 +235,8 @@ function Progress({ item }: { item: Item }) {
   const state = stateOf(item);
   const name = item.file.name;
   if (combines.value || state.at === 'ready') {
-    const { width = 0, height = 0 } = item.preview.value ?? {};
-    return width > 0 && <span class="pixels"> · {formatPixels({ width, height })}</span>;
+    const size = knownSize(item);
+    return size && <span class="pixels"> · {formatPixels(size)}</span>;
   }
   if (state.at === 'uploading')
     return (
@@ -253,4 +253,4 @@ function Progress({ item }: { item: Item }) {
   );
 }
 
-const formatPixels = ({ width, height }: Preview): string => `${width} × ${height}`;
+const formatPixels = ({ width, height }: Size): string => `${width} × ${height}`;

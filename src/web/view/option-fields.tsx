@@ -87,15 +87,11 @@ const NAME_PARTS = { name: 'Name', width: 'Width', height: 'Height', number: 'Nu
 export function NamePatternField() {
   const input = useRef<HTMLInputElement>(null);
   const insert = (word: string): void => {
-    if (!input.current) return;
-    input.current.focus();
-    input.current.setRangeText(
-      `{${word}}`,
-      input.current.selectionStart ?? 0,
-      input.current.selectionEnd ?? 0,
-      'end',
-    );
-    namePattern.value = input.current.value;
+    const { current } = input;
+    if (!current) return;
+    current.focus();
+    current.setRangeText(`{${word}}`, current.selectionStart ?? 0, current.selectionEnd ?? 0, 'end');
+    namePattern.value = current.value;
   };
   return (
     <div class="field">

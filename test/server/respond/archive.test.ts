@@ -28,8 +28,7 @@ describe('sendArchive', () => {
     const sent = items;
     server = createServer(async (_req, res) => {
       const disk = await new DiskSpace(async () => undefined).open(undefined, 0);
-      const options = { disk, manifest: false };
-      await sendArchive(res as unknown as Response, sent.splice(0), options).catch(() => {});
+      await sendArchive(res as unknown as Response, sent.splice(0), disk, false).catch(() => {});
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
   });
