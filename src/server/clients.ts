@@ -58,10 +58,7 @@ export class Clients {
     return client;
   }
 
-  /**
-   * Returns the key of a connection's client, or undefined for a trusted proxy or application,
-   * whose connections belong to many clients.
-   */
+  /** Returns the key of a connection's client; undefined for a trusted proxy or application. */
   connectionKey({ remoteAddress = '' }: Socket): string | undefined {
     const isShared = this.isProxy(remoteAddress, 0) || this.#isTrusted(remoteAddress, 0);
     return isShared ? undefined : addressKey(remoteAddress);
@@ -121,10 +118,7 @@ const IPV6_SUBNET = 64;
 /** Returns whether an address, `hop` hops away, is trusted. */
 type TrustFunction = (address: string, hop: number) => boolean;
 
-/**
- * Returns Express's function for a value of `trust proxy`. It also accepts addresses with a port,
- * and any other text.
- */
+/** Returns Express's test for a `trust proxy` value. It also takes a port, and any other text. */
 function trustFunction(setting: Config['TRUST_PROXY']): TrustFunction {
   const trusts: TrustFunction = express().set('trust proxy', setting).get('trust proxy fn');
   return (address, hop) => trusts(parseAddress(address) ?? '', hop);

@@ -1,7 +1,4 @@
-/**
- * @module What each request passes before its handler: one log line, checks of its head, the
- * headers of API responses, and routes with their methods.
- */
+/** @module What each request passes first: log line, checks of its head, headers, and routes. */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import cors from 'cors';
@@ -125,10 +122,7 @@ export type Method = 'GET' | 'POST' | 'PUT';
 export const formatAllow = (methods: readonly Method[]): string =>
   [...methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)), 'OPTIONS'].join(', ');
 
-/**
- * Adds a route with these methods to the router. Responses to OPTIONS, and 405 responses to other
- * methods, name the methods in `Allow`.
- */
+/** Adds a route. Responses to OPTIONS, and 405 to other methods, name its methods in `Allow`. */
 export function endpoint(
   router: Router,
   methods: Method | readonly Method[],
@@ -182,10 +176,7 @@ const EXPOSED_HEADERS = [
   'X-Request-Id',
 ];
 
-/**
- * Creates middleware that lets pages of other sites use the API. With `preflightContinue`, a
- * preflight is counted and answered like any other request.
- */
+/** Lets other sites use the API. Due to `preflightContinue`, a preflight counts like others. */
 export function corsHeaders(origin: '*' | string[]): RequestHandler {
   return cors({
     origin,

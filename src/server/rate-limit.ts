@@ -1,7 +1,4 @@
-/**
- * @module Limits the requests of each client per minute. A fixed window starts with the first
- * request of the client.
- */
+/** @module Limits each client's requests per minute. Its window starts with its first request. */
 import type { Request, RequestHandler } from 'express';
 import { rateLimit, type Store } from 'express-rate-limit';
 import { serviceError } from '../tables/errors.ts';

@@ -1,7 +1,4 @@
-/**
- * @module Creates the service from its parts: takes the settings, and returns an app that is ready
- * to listen.
- */
+/** @module Creates the service from the settings: an app that is ready to listen. */
 
 import { createConversionEngine } from '../conversion/engine.ts';
 import type { Capabilities } from '../conversion/limits/capabilities.ts';

@@ -36,10 +36,7 @@ export const extensionOf = (name: string): string => /\.(\w{1,5})$/.exec(name)?.
 /** Extensions that the server lists as no format's names. An MPO is several JPEG images. */
 export const OTHER_EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', mpo: 'jpg' };
 
-/**
- * Returns the type with this extension or media subtype; undefined for an unknown one. The server
- * detects it by content.
- */
+/** Returns the type of an extension or media subtype, if known. The server detects by content. */
 export function inputTypeOf({ name, type }: File): InputType | undefined {
   const extension = extensionOf(name) || type.split('/')[1] || '';
   const token = OTHER_EXTENSIONS[extension] ?? extension;

@@ -1,6 +1,4 @@
-/**
- * @module Texts in the storage of the browser or of a tab. It throws if the user has disabled it.
- */
+/** @module Texts in the storage of the browser or a tab, which throws if the user disabled it. */
 
 type StorageName = 'localStorage' | 'sessionStorage';
 

@@ -206,10 +206,7 @@ export class Connections {
     afterResponse(this.#open.get(socket)?.exchanges.at(-1), () => sendRawError(socket, error));
   }
 
-  /**
-   * Closes every connection without a request in progress, including those that never sent one.
-   * Every other connection closes after its last response, from now on.
-   */
+  /** Closes connections without a request at once, and others after their last response. */
   closeIdle(): void {
     this.#closing = true;
     for (const [socket, connection] of this.#open) {

@@ -1,7 +1,4 @@
-/**
- * @module Checks the target and the headers of each request, and limits those that are slow to
- * parse.
- */
+/** @module Checks the target and headers of each request, and limits headers that parse slowly. */
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler } from 'express';
 import { serviceError } from '../../tables/errors.ts';
@@ -34,10 +31,7 @@ export function parseTarget(target: string): string | undefined {
   return path.startsWith('/') ? path : `/${path}`;
 }
 
-/**
- * Maximum length of a request's line and headers together, in bytes, for requests to imaginary's
- * interface and for others.
- */
+/** Maximum bytes of a request's line and headers, for imaginary's interface and for others. */
 export const MAX_HEAD_BYTES = {
   /** A pipeline of 16 KiB, encoded for a URL, and 16 KiB more. */
   imaginary: 64 * 1024,
@@ -50,10 +44,7 @@ function headBytes({ method, originalUrl, httpVersion, rawHeaders }: Request): n
   return rawHeaders.reduce((sum, text) => sum + text.length + 2, line); // 2: the colon and a space, or the line break
 }
 
-/**
- * Headers that are slow to parse, and the length in bytes from which on they are ignored. Browsers
- * send at most 200 bytes.
- */
+/** Headers that are slow to parse, ignored above this many bytes. Browsers send at most 200. */
 const [SLOW_HEADERS, MAX_SLOW_BYTES] = [['accept', 'accept-encoding'], 2048] as const;
 
 /**

@@ -1,7 +1,4 @@
-/**
- * @module Creates the HTTP server: timeouts, limits on chunks, and requests that Express does not
- * receive.
- */
+/** @module Creates the HTTP server: timeouts, limits on chunks, requests that bypass Express. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
@@ -25,10 +22,7 @@ const CONNECTIONS_CHECK_MS = 1_000;
 const MAX_SMALL_CHUNKS = 2000;
 /** Minimum mean size of a body's further chunks, in bytes. Each takes up to 3 µs of CPU time. */
 export const MIN_MEAN_CHUNK_BYTES = 32;
-/**
- * Number of chunks of a body that are read in one turn of the event loop: about 3 ms. Without it,
- * Node.js reads up to 2 MB.
- */
+/** Chunks of a body per turn of the event loop: about 3 ms. Node.js alone reads up to 2 MB. */
 const CHUNKS_PER_TURN = 1000;
 
 /** An HTTP server whose connections are tracked. */

@@ -4,10 +4,7 @@
  * slowed down.
  */
 
-/**
- * Time of a turn of the event loop after which no other request starts in it, in milliseconds.
- * Results of tools and other events follow.
- */
+/** Time in ms after which no request starts in a turn of the event loop. Other events follow. */
 const TURN_MS = 5;
 
 /** Time between two starts of a client whose requests are refused, in milliseconds. */
@@ -40,10 +37,7 @@ export class StartQueue {
     else this.#enqueue(client, start);
   }
 
-  /**
-   * Forgets a start of a client that is slowed down: it may open and close connections faster than
-   * the queue gets shorter.
-   */
+  /** Forgets a start of a paced client: connections may open and close faster than they start. */
   forget(client: string, start: Start): void {
     this.#paced.get(client)?.starts.delete(start);
   }

@@ -110,10 +110,7 @@ const OPERATIONS: Readonly<Record<string, (plan: Plan, params: Params) => Plan>>
   watermarkimage: (plan, params) => ({ ...optionalSize(plan, params), watermark: imageWatermark(params) }),
 };
 
-/**
- * Maximum of `factor`, by which bimg adds to the size of a picture: ten times the size is the most
- * that `scale` can be.
- */
+/** Maximum of `factor`, which bimg adds to the size: `scale` is at most ten times the size. */
 const MAX_ZOOM = 9;
 
 /** Returns whether `zoom` cuts an area out. */
@@ -170,10 +167,7 @@ export function apply(plan: Plan, { operation, params }: OperationCall): Plan {
   return run(turn(plan, { angle: angleOf(params), flip: has('flip'), flop: has('flop') }), params);
 }
 
-/**
- * Returns the fields of the parameters that every operation can have, and that hold until another
- * operation has them.
- */
+/** Returns the fields of parameters that hold until another operation has them. */
 export function lastingFieldsOf(params: Params): Fields {
   const { type, background, extend } = params;
   const quality = params.quality === 'auto' ? 'auto' : integer(params, 'quality');

@@ -1,7 +1,4 @@
-/**
- * @module The watermarks of imaginary: text, which becomes an SVG, and an image at a place in
- * pixels.
- */
+/** @module The watermarks of imaginary: text, which becomes an SVG, and an image at a place. */
 import { hash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

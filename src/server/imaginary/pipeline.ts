@@ -1,7 +1,4 @@
-/**
- * @module Pipelines of imaginary: their JSON, and the conversions that they become. These are as
- * few as the order of the operations permits, mostly one.
- */
+/** @module Pipelines of imaginary: their JSON, and the conversions that they become, mostly one. */
 import type { TextField } from '../../conversion/context.ts';
 import {
   apply,
@@ -154,10 +151,7 @@ export function parsePipeline(text: string): OperationCall[] {
   });
 }
 
-/**
- * Returns the parameters without those that are null. An array or object could not be converted to
- * a text or a number.
- */
+/** Returns the parameters without null. Arrays and objects have no text or number. */
 function plainValues(params: object): Params {
   const entries = Object.entries(params).filter(([, value]) => value !== null);
   const [name] = entries.find(([, value]) => typeof value === 'object') ?? [];

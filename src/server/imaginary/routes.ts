@@ -1,7 +1,4 @@
-/**
- * @module The interface of imaginary (https://github.com/h2non/imaginary), for its callers such as
- * Nextcloud.
- */
+/** @module The interface of imaginary (https://github.com/h2non/imaginary), as for Nextcloud. */
 
 import { hash, timingSafeEqual } from 'node:crypto';
 import { copyFile, rename, stat } from 'node:fs/promises';
@@ -55,10 +52,7 @@ const PATHS = ['/health', '/info', '/pipeline', ...OPERATION_NAMES.map((name) =>
 export const imaginaryRoutes = (path: string | undefined): readonly string[] =>
   path === '/' ? PATHS : path ? [`${path}/`] : [];
 
-/**
- * Middleware for the interface at the root. It leaves other paths to their routes, and the index to
- * the page for browsers.
- */
+/** For the interface at the root: leaves other paths to their routes, and browsers to the page. */
 const leaveToPages: RequestHandler = (req, res, next) => {
   if (PATHS.includes(req.path)) return next();
   const isIndex = req.path === '/' && ['GET', 'HEAD'].includes(req.method);

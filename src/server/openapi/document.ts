@@ -1,7 +1,4 @@
-/**
- * @module Creates the OpenAPI document from the field checks, the table of errors, the table of
- * formats and the settings. Each operation has an example of every error.
- */
+/** @module Creates the OpenAPI document from the field checks, the tables and the settings. */
 import type { Config } from '../../tables/config.ts';
 import {
   ERROR_CODES,

@@ -1,7 +1,4 @@
-/**
- * @module The endpoints: method, path, description and successful response. The app adds a route
- * for each.
- */
+/** @module The endpoints: method, path, description, response. The app adds a route for each. */
 import { OUTPUTS } from '../../tables/formats.ts';
 import type { Method } from '../middleware.ts';
 import { RESULT_HEADERS, type ResultHeader } from '../respond/result-headers.ts';

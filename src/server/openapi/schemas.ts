@@ -1,7 +1,4 @@
-/**
- * @module JSON Schemas of requests and responses, which zod makes. The schemas of forms come from
- * the checks of their fields.
- */
+/** @module JSON Schemas of requests and responses. Those of forms come from their field checks. */
 import { z } from 'zod';
 import { formatByteLimit } from '../../base/text.ts';
 import type { FormSchemas, Presets } from '../../conversion/request/forms.ts';
@@ -159,10 +156,7 @@ function fieldSchemas(fields: z.ZodObject): Readonly<Record<string, Json>> {
   );
 }
 
-/**
- * Returns the fields of a form as query parameters, which belong to a body that is an image. Each
- * has the sentence of its field.
- */
+/** Returns the fields of a form as query parameters, for a body that is an image. */
 export function queryParameters({ forms }: ApiContext, form: 'convert' | 'identify'): readonly Json[] {
   const fields = fieldSchemas(forms[form]);
   // Without examples: Swagger UI would send the first one.

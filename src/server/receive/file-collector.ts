@@ -1,7 +1,4 @@
-/**
- * @module Stores the files of a request, and unpacks archives. Limits are enforced while the bytes
- * arrive.
- */
+/** @module Stores the files of a request, and unpacks archives, within limits as bytes arrive. */
 import { join } from 'node:path';
 import { sanitizeForDisplay } from '../../base/text.ts';
 import type { ConversionInput, TextField, WatermarkFile } from '../../conversion/context.ts';
@@ -23,10 +20,7 @@ export interface UploadOptions {
   readonly config: Config;
   readonly maxFiles: number;
   readonly accepts: readonly InputType[];
-  /**
-   * Whether the request can have several files. Then ZIP archives are unpacked, so that their files
-   * count as files of the request.
-   */
+  /** Whether the request can have several files. Those in ZIP archives count like others. */
   readonly isBatch: boolean;
   /** Whether the body can be an image instead of a form. */
   readonly acceptsImage: boolean;
@@ -43,10 +37,7 @@ export interface UploadOptions {
 export interface ReceivedFile extends Pick<ConversionInput, 'folder' | 'type' | 'label' | 'batchFile'> {
   /** The file name that the client sent: any text. */
   readonly name: string | undefined;
-  /**
-   * Folder of the file in its archive, with forward slashes; empty for a file that is not in an
-   * archive, or in no folder.
-   */
+  /** Folder of the file in its archive, with `/`; empty outside of an archive, or in no folder. */
   readonly archiveFolder: string;
   readonly sha256: string;
 }

@@ -1,7 +1,4 @@
-/**
- * @module Receives forms and images that are sent as bodies. Limits are enforced while the bytes
- * arrive.
- */
+/** @module Receives forms and image bodies. Limits are enforced while the bytes arrive. */
 import type { IncomingMessage } from 'node:http';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import type { Request, Response } from 'express';
@@ -55,10 +52,7 @@ export interface ReceivedBody extends Upload {
   readonly receivedAt: number;
 }
 
-/**
- * Bytes allowed in a body in addition to its files: far more than all known fields together can
- * have, and a watermark.
- */
+/** Bytes of a body besides its files: far more than all known fields, and a watermark. */
 const MAX_OVERHEAD_BYTES = 10 * 1024 ** 2 + MAX_WATERMARK.bytes;
 
 interface Reception {

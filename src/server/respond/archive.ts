@@ -23,15 +23,9 @@ import { holdInMemory, pendingResponse, toSendError } from './response.ts';
  */
 const MAX_STORED_BYTES = 8 * 1024 ** 2;
 
-/**
- * zlib's fastest level: higher ones take up to twice the time for a photo, and save next to
- * nothing. Level 0 only copies.
- */
+/** zlib's fastest level: others take up to twice the time for a photo, and save next to nothing. */
 const DEFLATE_LEVEL = 1;
-/**
- * Maximum number of archives that are compressed at once. 150 MB take seconds of CPU time. Others
- * are deflated with level 0.
- */
+/** Maximum archives compressed at once: 150 MB take seconds. Level 0, for others, only copies. */
 const MAX_COMPRESSED_ARCHIVES = 2;
 let compressedArchives = 0;
 
@@ -141,10 +135,7 @@ async function nameEntries(items: readonly ArchiveItem[]): Promise<Entry[]> {
   });
 }
 
-/**
- * Returns the paths of a folder and of those that contain it, the outermost first, with names like
- * those of results.
- */
+/** Returns the paths of a folder and of those around it, outermost first, named like results. */
 function portableFolders(folder = ''): string[] {
   const names = folder.split('/').filter((name) => name !== '' && name !== '.');
   // A folder has no extension that `baseNameOf` could remove.

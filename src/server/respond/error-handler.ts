@@ -20,10 +20,7 @@ import { RESULT_HEADERS } from './result-headers.ts';
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 
-/**
- * Event of a response whose payload has been sent. The response may end later, after the request's
- * body is discarded.
- */
+/** A response's payload has been sent. It may end later, after the request's body is discarded. */
 export const RESPONSE_SENT = Symbol('response sent');
 
 /** Event of the response to a request that its client sends more often than it can need to. */

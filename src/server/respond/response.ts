@@ -23,10 +23,7 @@ const INLINE_TOTAL_BYTES = 32 * 1024 ** 2;
 /** Bytes of all results that are being sent from memory. */
 let inlineBytes = 0;
 
-/**
- * Counts bytes that are sent from memory, until the returned object is disposed of. Returns
- * undefined if there are too many.
- */
+/** Counts bytes sent from memory until the result is disposed of; undefined if too many. */
 export function holdInMemory(bytes: number): Disposable | undefined {
   if (inlineBytes + bytes > INLINE_TOTAL_BYTES) return undefined;
   inlineBytes += bytes;
@@ -103,10 +100,7 @@ export function setServerTiming(
   res.setHeader('Server-Timing', entries.map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`).join(', '));
 }
 
-/**
- * Sets the conversion key, also as `ETag`. It is weak for a PDF, which contains the time of its
- * conversion (RFC 9110, 8.8.1).
- */
+/** Sets the key, also as `ETag`: weak for a PDF, which contains its time (RFC 9110, 8.8.1). */
 export function setConversionKey(res: Response, key: string, format: OutputType): void {
   res.setHeader('X-Conversion-Key', key);
   res.setHeader('ETag', `${format === 'pdf' ? 'W/' : ''}"${key}"`);
@@ -119,10 +113,7 @@ export function listsKey(ifNoneMatch: string | undefined, key: string): boolean 
 
 /** Header with the {@link Note} tokens of the result. Absent if there are none. */
 const NOTES_HEADER = 'X-Conversion-Notes';
-/**
- * Headers with the quality that a result was encoded with. Absent unless it was searched. The
- * second one is the older name.
- */
+/** Headers with the quality of a result, if it was searched. The second is the older name. */
 const QUALITY_HEADERS = ['X-Image-Quality', 'X-Conversion-Quality'];
 /** Headers with the kinds of metadata that the result lost, and those that it has. */
 const REMOVED_HEADER = 'X-Removed-Metadata';

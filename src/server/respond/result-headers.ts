@@ -1,7 +1,4 @@
-/**
- * @module Headers of results that the reference documents, that scripts of other sites can read,
- * and that no error response has.
- */
+/** @module Headers of results that are documented, exposed to other sites, and not of errors. */
 import { REVEALED_KINDS } from '../../images/revealed/fields-table.ts';
 import { NOTES } from '../../tables/notes.ts';
 

@@ -1,7 +1,4 @@
-/**
- * @module The routes that convert files. Each receives a form, converts its files, sends the result
- * and deletes all files.
- */
+/** @module The routes that convert files: each receives a form, and deletes all files after. */
 import type { RequestHandler, Response } from 'express';
 import pLimit from 'p-limit';
 import { naturalOrder } from '../../base/text.ts';
@@ -120,10 +117,7 @@ export function batchRoute(deps: ConvertRouteDeps): RequestHandler {
   });
 }
 
-/**
- * Converts the files of a request, in this order, with frames of one size if they become one
- * animation. Returns the outcomes of each file.
- */
+/** Returns the outcomes of each file, in this order. In one animation, all frames have one size. */
 async function convertFiles(
   form: ReceivedForm<FormOptions>,
   files: ReceivedBody['files'],

@@ -48,10 +48,7 @@ export const liveRoute: RequestHandler = (_req, res) => {
   res.json({ status: 'ok' });
 };
 
-/**
- * Time for which rendered metrics are sent again, in milliseconds. Rendering takes several
- * milliseconds of the event loop.
- */
+/** Time in ms for which rendered metrics are sent again. Rendering takes several milliseconds. */
 const METRICS_TTL_MS = 1000;
 
 /**
@@ -77,10 +74,7 @@ export function metricsRoute(
   };
 }
 
-/**
- * Handles `GET /readyz`: readiness, and the sandbox layers that confine the tools. Responds with
- * 503 during shutdown, and when conversions fail.
- */
+/** Handles `GET /readyz`: the sandbox layers, with 503 during shutdown or if conversions fail. */
 export function readyRoute(
   isHealthy: () => Promise<boolean>,
   draining: AbortSignal | undefined,

@@ -1,7 +1,4 @@
-/**
- * @module Serves the pages that Vite built: the web app and the API reference. Each file has a
- * Brotli and a gzip version next to it.
- */
+/** @module Serves the pages that Vite built. Each file has a Brotli and a gzip version, too. */
 import { readdirSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { RequestHandler } from 'express';

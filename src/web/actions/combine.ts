@@ -120,10 +120,7 @@ async function prepare(item: Item, query: string | undefined, signal: AbortSigna
   }, signal);
 }
 
-/**
- * Length of the end of a ZIP archive without a comment, and where it has the number of entries, in
- * bytes.
- */
+/** Bytes of the end of a ZIP archive without a comment, and where it has the number of entries. */
 const [ZIP_END_BYTES, ENTRIES_AT] = [22, 10];
 
 const countEntries = async (archive: Blob): Promise<number> =>

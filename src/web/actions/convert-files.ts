@@ -20,10 +20,7 @@ import { finish } from '../state/candidates.ts';
 import { announcement, type Failure, forgetResult, type Item, queryOf, type Result } from '../state/items.ts';
 import { watermarkOf } from '../state/watermark.ts';
 
-/**
- * Fields of which one must change before a file can succeed, by the reason for which the server
- * rejected it. Any field can help for other reasons.
- */
+/** Fields of which one must change before a file can succeed, by the reason; any by default. */
 const NEEDED_CHANGES: Readonly<Partial<Record<NonNullable<ImagemillError['reason']>, readonly string[]>>> = {
   corrupt_image: [],
   empty_file: [],
@@ -150,16 +147,10 @@ export async function describeFailure(error: unknown, file: File): Promise<Failu
   }
 }
 
-/**
- * Returns whether a request with this response may succeed later: a timeout, a rate limit, or a
- * failure of the server.
- */
+/** Returns whether a request may succeed later: timeout, rate limit, or failure of the server. */
 const isTemporary = (status: number): boolean => status === 408 || status === 429 || status >= 500;
 
-/**
- * Returns the message of an error without the names of settings, fields and all formats, which the
- * page does not show.
- */
+/** Returns an error's message without settings, fields and formats: the page has none of them. */
 function formatError(error: ImagemillError): string {
   const { status, details } = error;
   if (!details)

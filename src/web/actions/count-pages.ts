@@ -17,10 +17,7 @@ const PAGE = /\/Type\s*\/Page(?![A-Za-z])/g;
 /** Maximum length of {@link PAGE}, in bytes. */
 const PAGE_BYTES = 32;
 
-/**
- * Counts the pages of a PDF whose objects are not compressed. Reads it in pieces, since it can have
- * hundreds of megabytes.
- */
+/** Counts the pages of a PDF with uncompressed objects, in pieces: it can have hundreds of MB. */
 async function countPdfPages(file: Blob): Promise<number> {
   const reader = file.stream().pipeThrough(new TextDecoderStream('latin1')).getReader();
   let [count, rest] = [0, ''];

@@ -12,10 +12,7 @@ const STORED_KEY = 'imagemill-api-key';
 export const apiKey = signal(loadStored(STORED_KEY, 'sessionStorage'));
 effect(() => store(STORED_KEY, apiKey.value, 'sessionStorage'));
 
-/**
- * Formats that the page can show, for the smallest result: its browsers show AVIF and WebP, which
- * wildcards do not permit.
- */
+/** `Accept` for the smallest result: browsers show AVIF and WebP, which wildcards do not permit. */
 export const SHOWN_TYPES = 'image/avif,image/webp,*/*';
 
 /** The connection failed without a response. */
@@ -30,10 +27,7 @@ export class ConnectionError extends Error {}
 export const connect = (onUpload: (share: number) => void = () => {}): Client =>
   createClient(SERVICE_URL, { key: apiKey.value, retries: 0, fetch: createFetch(onUpload) });
 
-/**
- * Returns whether the server responds. Requests the page, which does not count toward the rate
- * limit. Proxies often hide `/livez`.
- */
+/** Returns whether the page is served. It counts toward no limit; proxies often hide `/livez`. */
 export async function isAlive(): Promise<boolean> {
   try {
     return (await fetch(SERVICE_URL, { method: 'HEAD', cache: 'no-store', headers: { accept: 'text/html' } }))

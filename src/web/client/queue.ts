@@ -8,10 +8,7 @@ import { ImagemillError } from '../../client/library/error.ts';
 import { obstacleOf } from '../../client/library/retry.ts';
 import { apiKey, ConnectionError, isAlive } from './api.ts';
 
-/**
- * Maximum number of concurrent requests. Browsers open six connections per server; the others stay
- * free for the page.
- */
+/** Maximum concurrent requests. Browsers open six per server; the others stay free for the page. */
 const MAX_CONCURRENT = 3;
 
 let free = MAX_CONCURRENT;

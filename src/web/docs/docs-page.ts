@@ -29,10 +29,7 @@ const followScheme = () => document.documentElement.classList.toggle('dark-mode'
 dark.addEventListener('change', followScheme);
 followScheme();
 
-/**
- * Plugin that leaves fields without a default empty, where Swagger UI would invent a value (such as
- * a width of 1), and does not send empty fields.
- */
+/** Plugin: fields without a default are empty and not sent. Swagger UI would invent a value. */
 const startEmpty = ({ React }: { readonly React: React }) => ({
   wrapComponents: {
     JsonSchemaForm:

@@ -48,10 +48,7 @@ const compareNames = naturalOrder();
 export const addFiles = (files: readonly File[]): void =>
   addFound(files.map((file) => ({ file, path: file.webkitRelativePath || file.name })));
 
-/**
- * Adds files in the order of their names. Skips files that are in the list already, and in folders
- * everything but images. Ignores the files that operating systems add.
- */
+/** Adds files by name, except those in the list, in folders other than images, and system files. */
 function addFound(found: readonly FoundFile[]): void {
   const known = new Set(items.value.filter(({ state }) => state.value.at !== 'failed').map(fileKey));
   const added: AddedFile[] = [];
@@ -79,10 +76,7 @@ function looksLikeImage(file: File): boolean {
   return file.type.startsWith('image/') || (found && formats.value?.input.includes(found)) === true;
 }
 
-/**
- * Adds dropped files and folders. Reads all entries synchronously, since the browser clears the
- * list after an await.
- */
+/** Adds dropped files and folders. All entries are read first: an await clears the list. */
 async function addDropped(dropped: readonly DataTransferItem[]): Promise<void> {
   const entries = dropped.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
   const found: FoundFile[] = [];

@@ -35,10 +35,7 @@ export function choose({ own }: Item, { query }: Candidate): void {
   choicesOf(own).set(Object.fromEntries(chosen.map(([, name]) => [name, all[name]])) as Partial<Options>);
 }
 
-/**
- * Returns how the result of a file was reached, such as "WebP, quality 71: looks the same";
- * undefined if the options say it.
- */
+/** Returns how a result was reached, such as "WebP, quality 71"; undefined if options say it. */
 export const describeOutcome = (state: State): string | undefined =>
   state.at === 'done' ? describeQuality(state.query, state.result) : undefined;
 

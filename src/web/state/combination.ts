@@ -157,10 +157,7 @@ const pick = (query: URLSearchParams, isPicked: (name: string) => boolean): URLS
 const isEdit = (name: string, isAnimation: boolean): boolean =>
   ![...ENCODING, ...PAGE, ...SHARED, ...(isAnimation ? SIZE : [])].includes(name);
 
-/**
- * Returns the options of an item that do not concern the encoding, as a query string. Of an
- * animation, its first frame is taken.
- */
+/** Returns an item's options besides the encoding, as a query. An animation has its first frame. */
 const editsOf = (item: Item, isAnimation: boolean): string =>
   pick(
     new URLSearchParams(queryOf(item)),

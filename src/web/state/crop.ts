@@ -1,7 +1,4 @@
-/**
- * @module Areas of a picture in pixels, after its rotation and reflection: what `crop` of the API
- * names.
- */
+/** @module Areas of a picture in pixels, after rotation and reflection, as `crop` names them. */
 import { parseArea, roundArea, type Size } from '../../tables/fitting.ts';
 import { AREA_TEXT } from '../../tables/options.ts';
 

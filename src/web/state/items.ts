@@ -207,10 +207,7 @@ export function forgetResult(state: State): void {
 /** The options of items without own ones, as a query. Each item asks for it after a change. */
 const panelQuery = computed(() => queryFor(panel));
 
-/**
- * Returns the options for an item, as a query string. An image has no pages, and the server would
- * reject their numbers.
- */
+/** Returns the options of an item as a query. The server would reject page numbers of an image. */
 export function queryOf({ file, own }: Item): string {
   const query = Object.keys(own.value).length > 0 ? queryFor(choicesOf(own)) : panelQuery.value;
   const type = inputTypeOf(file);

@@ -30,10 +30,7 @@ export function saveNameOf({ file }: Pick<Item, 'file'>, { name, preview }: Resu
   return `${fill(file, preview.value ?? undefined)}.${extensionOf(name)}`;
 }
 
-/**
- * Waits until the size of a result is known, if its name has it: until the browser has decoded or
- * refused the result.
- */
+/** Waits for a result's size, if its name has it, until the browser has decoded or refused it. */
 export async function waitForName({ preview }: Result): Promise<void> {
   if (!namesSize(pattern.value)) return;
   await new Promise<void>((resolve) => {
@@ -43,10 +40,7 @@ export async function waitForName({ preview }: Result): Promise<void> {
   });
 }
 
-/**
- * An example of a name: that of the first file. Before its conversion, with the format and the size
- * that its options state.
- */
+/** The first file's name as an example: before its conversion, with what its options state. */
 export const exampleName = computed(() => {
   const [item] = items.value;
   const state = item?.state.value;
@@ -59,10 +53,7 @@ export const exampleName = computed(() => {
   return `${fill(file, planned)}.${all.format === SMALLEST ? '…' : all.format}`;
 });
 
-/**
- * Returns the size of the result of a picture, as far as the options state it: without `trim`, and
- * what only a preset has.
- */
+/** Returns a result's size as far as options state it: without `trim` and what a preset has. */
 function plannedSize(picture: Size, all: Options, isDrawing: boolean): Size {
   const size = turnedSize(picture, all);
   const isPart = AREA_TEXT.test(all.crop);

@@ -38,10 +38,7 @@ type PageValue<N extends OptionName> = Rows[N]['type']['kind'] extends 'flag'
       ? OptionValue<N> | (Rows[N] extends { default: unknown } ? never : '')
       : string;
 
-/**
- * The format that makes a file the smallest, at the quality at which it looks the same. The server
- * chooses it for each file.
- */
+/** Makes each file the smallest at which it looks the same, in a format that the server chooses. */
 export const SMALLEST = 'smallest';
 /** Format of results. */
 export type PageFormat = OutputType | typeof SMALLEST;
@@ -55,10 +52,7 @@ export const canLimitBytes = (format: PageFormat): boolean => format === SMALLES
 /** Returns whether the server can choose the quality of each result, beside a number. */
 export const canChooseQuality = (format: PageFormat): boolean => format !== SMALLEST && hasBytesLimit(format);
 
-/**
- * Conversion options. As a query string with the field names of the API, they are in the page's
- * address and localStorage.
- */
+/** Conversion options. The address and localStorage have them as a query with the API's fields. */
 export type Options = { readonly [N in PageOption]: PageValue<N> } & {
   /** A name of the server for options, which then are unknown here; empty for none. */
   readonly preset: string;
@@ -164,10 +158,7 @@ export const options = computed<Options>(() => {
 
 /** The options as form fields of the API, without defaults. */
 export const fields = computed(() => toFields(panel));
-/**
- * Returns the options of a single file as a query string, with the key of the watermark, or without
- * the options of a watermark if there is none.
- */
+/** Returns a file's options as a query, with the watermark's key, or without options of one. */
 export function queryFor(choices: Choices): string {
   const query = [...toFields(choices)].filter(
     ([name]) =>

@@ -77,10 +77,7 @@ export function dropDragged(): void {
   announcement.value = `${item.file.name}: ${describePosition(item)}.`;
 }
 
-/**
- * Returns how far the row of an item is shifted in pixels: by the pointer, or to make room for the
- * one that is dragged.
- */
+/** Returns how far an item's row is shifted in pixels: dragged, or to make room for that one. */
 export function shiftOf(item: Item): number {
   if (!dragging.value) return 0;
   const { item: dragged, by, height, to } = dragging.value;

@@ -1,7 +1,4 @@
-/**
- * @module Rotates and flips a picture as it is shown, although the API always rotates first and
- * flips then.
- */
+/** @module Rotates and flips a picture as it is shown. The API always rotates first, then flips. */
 import type { Size } from '../../tables/fitting.ts';
 import { type Area, formatCrop, parseCrop } from './crop.ts';
 import type { Choices, Options } from './options.ts';

@@ -1,10 +1,7 @@
 /** @module The image of this device that is put on each result. */
 import { computed, signal } from '@preact/signals';
 
-/**
- * The watermarks that were chosen, by the key that the query of a result names. Results in progress
- * need the earlier ones.
- */
+/** The watermarks by the key that a query has. Results in progress need the earlier ones. */
 const files = new Map<string, File>();
 /** The key of the watermark; empty for none. */
 export const watermarkKey = signal('');

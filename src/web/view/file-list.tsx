@@ -165,10 +165,7 @@ function FileRow({ item }: { item: Item }) {
 /** Length of the end of a name that is always visible. */
 const END_LENGTH = 9;
 
-/**
- * The name of a file after its folder. A long one is cut in the middle, so that its end with the
- * extension stays visible.
- */
+/** A file's name after its folder, cut in the middle if it is long: its end stays visible. */
 function FileName({ path, name }: { path: string; name: string }) {
   const letters = [...name];
   return (
@@ -185,10 +182,7 @@ const focused = signal(0);
 /** ID of the item whose row is the tab stop of the list. */
 const tabStop = computed(() => (shown.value.find(({ id }) => id === focused.value) ?? shown.value[0])?.id);
 
-/**
- * The thumbnail, or the type of the file if the browser cannot decode it. It opens the comparison,
- * which converts the file if necessary.
- */
+/** The thumbnail, or else the type of the file. It opens the comparison, which may convert. */
 function Thumbnail({ item, src, transform }: { item: Item; src: string | undefined; transform: string }) {
   const picture = src ? <img src={src} alt="" style={{ transform }} /> : <span>{typeLabel(item.file)}</span>;
   return (

@@ -27,10 +27,7 @@ import { NamePatternField, PagesField, WatermarkFields } from './option-fields.t
 /** Options whose control follows from the kind of their values. */
 const OTHERS = optionsWith('filter', 'colours');
 
-/**
- * All options that are not always visible. Those for some kinds of files are visible if a file in
- * the list needs them, or if they are set.
- */
+/** The options not always visible: some only if a file needs them, or if they are set. */
 export function MoreOptions() {
   const { preset, format, fit, crop, background, frames, pages, dpi, combine } = options.value;
   const { alpha, animation, pages: hasPages, takesBackground, lossless } = FORMATS[format];

@@ -42,10 +42,7 @@ const CLICK_PX = 4;
 /** Distance from the window's edges at which a dragged row scrolls it, and how far, in pixels. */
 const [EDGE_PX, SCROLL_PX] = [96, 12];
 
-/**
- * Returns the position of a row that is dragged to this height of the window. It does not depend on
- * how rows are shifted.
- */
+/** Returns the position of a row dragged to this height of the window, however rows are shifted. */
 function positionAt(row: HTMLElement, y: number): number {
   const grid = row.parentElement as HTMLElement;
   const start = grid.getBoundingClientRect().top - grid.offsetTop;

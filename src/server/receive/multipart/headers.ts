@@ -79,10 +79,7 @@ export function filenameIn({ parameters }: ParameterizedValue, decode: (text: st
   return decodeExtended(parameters.get('filename*') ?? '') ?? decode(parameters.get('filename') ?? '');
 }
 
-/**
- * Decodes the characters that browsers encode in file names of forms, and only these (HTML, section
- * 4.10.21.8).
- */
+/** Decodes only what browsers encode in file names of forms (HTML, section 4.10.21.8). */
 const decodeFormName = (text: string): string =>
   text.replace(/%(22|0A|0D)/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
 
@@ -131,10 +128,7 @@ function quote(text: string): string {
 
 /** A syntax for quoted strings in header parameters. */
 interface QuotingRules {
-  /**
-   * Matches one parameter and its semicolon. No character can match in two ways, so the time is
-   * linear.
-   */
+  /** A parameter and its semicolon. No character matches in two ways, so the time is linear. */
   readonly piece: RegExp;
   readonly quoted: RegExp;
   readonly resolveEscapes: (text: string) => string;
@@ -203,10 +197,7 @@ function parseWith(text: string, rules: QuotingRules): ParameterizedValue | unde
   return { value: value.trim().toLowerCase(), parameters };
 }
 
-/**
- * Maximum number of parameters of a header, with empty ones. Each takes up to 1 µs, and no known
- * header has ten.
- */
+/** Maximum parameters of a header, also empty ones. Each takes up to 1 µs. No header has ten. */
 const MAX_PARAMETERS = 100;
 
 /** Splits at semicolons outside quotation marks. Returns undefined if malformed or too many. */

@@ -30,10 +30,7 @@ import { formatPartHeader, type PartHeader, parseParameters, parsePartHeader } f
 export const MAX_FIELD_BYTES = 8 * 1024;
 /** Maximum number of text fields. */
 export const MAX_FIELDS = 100;
-/**
- * Valid boundary: 1 to 70 printable ASCII characters, with no blank at the end. RFC 2046, section
- * 5.1.1 allows fewer kinds of characters.
- */
+/** 1 to 70 printable ASCII characters, no blank at the end. RFC 2046, 5.1.1 allows fewer kinds. */
 const BOUNDARY = /^[ -~]{0,69}[!-~]$/;
 
 /**
