@@ -111,8 +111,7 @@ function registerMetrics(registry: Registry) {
 export function createMetrics({ version, readGauges, collectProcessMetrics }: MetricsDeps) {
   const registry = new Registry();
   if (collectProcessMetrics) collectDefaultMetrics({ register: registry });
-  // Gauges whose names end like those of counters. The gauges without `_total` have the same
-  // numbers.
+  // Gauges named like counters. Those without `_total` have the same numbers.
   for (const kind of ['handles', 'requests', 'resources'])
     registry.removeSingleMetric(`nodejs_active_${kind}_total`);
   const metrics = registerMetrics(registry);

@@ -180,8 +180,7 @@ export class Connections {
    */
   reject(socket: Socket, error: ClientError | ServiceError): void {
     const connection = this.#open.get(socket);
-    // Browsers open connections before they have a request. The timeout of one without a request is
-    // not an error.
+    // The timeout of a connection without a request is no error: browsers open some in advance.
     if (!connection || error.code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
     if (connection.isRejected) return;
     connection.isRejected = true;

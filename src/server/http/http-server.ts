@@ -8,8 +8,7 @@ import type { Clients } from '../clients.ts';
 import { Connections } from './connections.ts';
 import { INVALID_PATH, limitHeaders, MAX_HEAD_BYTES, parseTarget } from './head.ts';
 
-// An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB
-// (bench/README.md).
+// An import would also load HTTP/2 and undici of `node:http`: 13 MiB (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');
 
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */

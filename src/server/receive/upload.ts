@@ -159,8 +159,7 @@ class BodyReceiver {
   async receive(signal: AbortSignal, image?: ImageBody): Promise<Upload> {
     const req = this.#req;
     const { config, fileField } = this.#rules;
-    // No event follows for a client that has already disconnected: the upload would last until the
-    // timeout.
+    // A client that has disconnected causes no event: the upload would last until the timeout.
     if (req.destroyed) throw new ClientDisconnectedError();
     const [first, last] = image ? this.#readImage(image.name) : this.#readForm();
     this.#streams = [first, last];
@@ -203,8 +202,7 @@ class BodyReceiver {
     });
     parser.on('file', (field: string | undefined, stream, { filename }) => {
       stream.on('error', () => {}); // the parser reports an incomplete body, too
-      // The parser finishes its chunk even after it has been stopped. A file in that chunk would
-      // never end.
+      // The parser finishes its chunk when stopped. A file in that chunk would never end.
       if (this.#failure) return void stream.destroy();
       if (isWatermark(field, rules)) return this.#store(stream, (bytes) => this.#addWatermark(bytes));
       const error = validatePart(field, rules, this.#parts);
@@ -229,8 +227,7 @@ class BodyReceiver {
 
   /** Stores a file when the files before it have been stored. */
   #store(stream: Readable, add: (bytes: AsyncIterable<Buffer>) => Promise<void>): void {
-    // Do not destroy a stream that is not read to its end, since the parser waits for it. Discard
-    // the rest instead.
+    // The parser waits for a stream that is destroyed before its end. Discard the rest instead.
     const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
     this.#writing = this.#writing
       .then(() => (this.#failure ? undefined : add(bytes)))

@@ -46,14 +46,12 @@ export function errorHandler(
     const serviceFailure =
       fromSystemError(error) ?? serviceErrorFrom(error, 'INTERNAL', supportEmail, requestId);
     setLogFields(res, { outcome: serviceFailure.code });
-    // The message may contain a file name, so it is logged at debug level only. The request's log
-    // line has the code.
+    // The message may contain a file name: only at level debug. The request's line has the code.
     const fields = { requestId, code: serviceFailure.code, err: serviceFailure.cause };
     if (serviceFailure.status >= 500) log.error(fields, 'request failed');
     else log.debug({ ...fields, message: serviceFailure.message }, 'request rejected');
     if (res.headersSent) {
-      // Part of the body has been sent. Closing the connection is the only way to signal that it is
-      // incomplete.
+      // Only a closed connection signals that the body, of which a part was sent, is incomplete.
       res.destroy();
       return;
     }

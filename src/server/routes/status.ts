@@ -17,8 +17,7 @@ export function healthRoute(version: string): RequestHandler {
  * @param origin stands in the document for the address of this server
  */
 export function openApiRoute(document: Readonly<Record<string, unknown>>, origin: string): RequestHandler {
-  // Serialized and encoded once: a copy for each request would be memory that unread pipelined
-  // requests hold.
+  // Serialized once: a copy per request would be memory that unread pipelined requests hold.
   let parts: readonly Buffer[] | undefined;
   return (req, res) => {
     parts ??= JSON.stringify(document, req.app.get('json replacer'))

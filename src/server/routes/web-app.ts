@@ -23,8 +23,7 @@ interface Page {
 const PAGES: Readonly<Record<string, Page>> = {
   // A PDF preview is shown in a frame (`blob:`).
   '/index.html': { path: '/', allows: ["img-src 'self' blob:", 'frame-src blob:', "manifest-src 'self'"] },
-  // Swagger UI shows image responses as `blob:` URLs, and its style sheet contains icons as `data:`
-  // URLs.
+  // Swagger UI shows images as `blob:` URLs, and its style sheet has icons as `data:` URLs.
   '/docs.html': { path: '/docs', allows: ["img-src 'self' blob: data:"] },
 };
 

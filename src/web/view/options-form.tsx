@@ -75,8 +75,7 @@ function OptionsForm({ onConvert }: { onConvert: () => void }) {
         else onConvert();
       }}
       onInvalidCapture={({ currentTarget }) => {
-        // The browser cannot show its message at a field that is hidden, nor wait until the page is
-        // rendered.
+        // The browser shows no message at a hidden field, nor waits until the page is rendered.
         currentTarget.parentElement?.classList.remove('collapsed');
         isExpanded.value = true;
       }}

@@ -158,8 +158,7 @@ class MultipartNormalizer extends Transform {
     if (end < 0) return false;
     this.#pendingHeader = this.#parseHeader(this.#held.subarray(0, end));
     this.#inPart = true;
-    // The line break before the data may also be the start of the next delimiter. Then the part has
-    // no data.
+    // The line break may also start the next delimiter: then the part has no data.
     this.#held = this.#held.subarray(end + LINE_BREAK.length);
     this.#bytesToSkip = LINE_BREAK.length;
     this.#reads = 'data';
