@@ -9,10 +9,7 @@ describe('the app', () => {
     (await sendForm(`${current().base}/health`, { headers: { origin } })).headers.get(
       'access-control-allow-origin',
     );
-  /**
-   * Returns the status and the body of a probe, which no cache may keep, and which does not count
-   * for the rate limit.
-   */
+  /** Returns what a probe answers, which no cache may keep, and which does not count. */
   const probe = async (path: string) => {
     const { status, headers, body } = await sendForm(new URL(path, current().base).href);
     expect(headers.get('cache-control')).to.equal('no-store');

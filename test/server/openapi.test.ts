@@ -46,8 +46,7 @@ describe('the OpenAPI document', () => {
       it(what, async () => {
         const config = await createConfig({
           extends: ['recommended'],
-          // The project has no licence that the document could name, and each request states the
-          // address of the server.
+          // There is no licence to name, and each request states the address of the server.
           rules: { 'info-license': 'off', 'no-server-example.com': 'off' },
         });
         const problems = await lintFromString({ source: JSON.stringify(documentWith(settings)), config });

@@ -13,10 +13,7 @@ import type { OwnService } from '../helpers/service.ts';
 import { PATIENCE_MS } from '../helpers/util.ts';
 import { readZip, type ZipEntry } from '../helpers/zip.ts';
 
-/**
- * Folder for the traces of failed tests. Without TRACES=on there are none: recording takes a fifth
- * of the processor time.
- */
+/** Folder for traces of failed tests, with TRACES=on: it takes a fifth of the processor time. */
 const TRACES = process.env.TRACES === 'on' && new URL('../../traces/', import.meta.url).pathname;
 
 /**
@@ -212,10 +209,7 @@ const optionsOn = (page: Page) => {
   };
   return {
     showMore,
-    /**
-     * The query of the page's address. The page itself is asked: Playwright learns of a changed
-     * address later.
-     */
+    /** The query of the page's address, from the page: Playwright learns of a change later. */
     query: async () => new URLSearchParams(await page.evaluate(() => location.search)),
     /** Shows the options, which are a line on a narrow screen with files. */
     async showOptions(): Promise<void> {
@@ -366,10 +360,7 @@ const urlsOn = (page: Page) => ({
   heldUrls: (): Promise<string[]> => page.evaluate(() => [...(Reflect.get(window, 'held') as Set<string>)]),
 });
 
-/**
- * Returns a function that returns how many conversions of the page the service has received at once
- * at most.
- */
+/** Returns a function that counts the conversions that the service has received at once at most. */
 export function countAtOnce({ server }: Pick<OwnService, 'server'>): () => number {
   let [underWay, most] = [0, 0];
   server.on('request', ({ url, headers }: IncomingMessage, res: ServerResponse) => {

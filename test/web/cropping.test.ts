@@ -74,8 +74,7 @@ describe('a crop by hand', () => {
     await field('Width').press('Enter');
     await field('Left').fill('9');
     await field('Left').press('Enter');
-    // 120 × 80 becomes 80 × 120 by the rotation to the left, and the upper edge of the area was its
-    // right edge.
+    // 120 × 80 becomes 80 × 120. The upper edge of the area was its right edge.
     const result = await resultOf('0,61,80,50', () =>
       dialog.getByRole('button', { name: 'Rotate left' }).click(),
     );

@@ -129,10 +129,7 @@ async function startFirefox(downloads: string) {
     async resize(width: number, height: number) {
       await send('browsingContext.setViewport', { context, viewport: { width, height } });
     },
-    /**
-     * Presses keys again and again until an element has the focus, which must always be on a
-     * visible element of the page.
-     */
+    /** Presses keys until an element has the focus, which must always be on a visible element. */
     async moveTo(name: RegExp, ...keys: readonly string[]) {
       const visited: string[] = [];
       while (!name.test(visited.at(-1) ?? '')) {

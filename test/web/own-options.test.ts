@@ -137,8 +137,7 @@ describe('options of one picture', () => {
       edited.map((name) => `album/${name.replace('jpg', 'webp')}`),
     );
     expect(requests.toSorted()).to.deep.equal([...new Set(requests)].toSorted());
-    // The comparison also shows what a photo was without its own options, if there was time for
-    // that.
+    // It also shows what a photo was without its own options, if there was time for that.
     const isPreliminary = (request: string) =>
       edited.some((name) => request.startsWith(`${name} `)) && !request.includes('rotate');
     expect(requests.filter((request) => !isPreliminary(request))).to.have.length(200);

@@ -142,8 +142,7 @@ describe('many files on the page', () => {
     await page.row('4.jpg').getByText('Waiting').waitFor();
     await page.button('Cancel all').click();
     await eventually(async () => (await openRequests()).length === 0);
-    // The server may notice the first cancellation before the last one arrives, and start a waiting
-    // conversion.
+    // The server may start a waiting conversion between the first cancellation and the last.
     await eventually(async () => (await pids()).every((pid) => !isRunning(pid)));
     expect(await pids()).to.include.members(running);
     await page.button('Convert 5 files').waitFor();

@@ -14,10 +14,7 @@ import { useService } from '../helpers/service.ts';
 const FOLDERS = ['images', 'traps'].map(
   (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
 );
-/**
- * Files that differ on purpose. Chromium drops the incomplete last row of a BMP, and shows pixels
- * that run lengths skip as black.
- */
+/** Files that differ: Chromium drops an incomplete row, and shows skipped pixels as black. */
 const DIFFERENT = ['padding-cut.bmp', 'rle8-gaps.bmp'];
 const isRejected = (path: string): boolean =>
   existsSync(`${path}.json`) && 'refused' in JSON.parse(readFileSync(`${path}.json`, 'utf8'));
@@ -27,15 +24,9 @@ const FILES = FOLDERS.flatMap((folder) =>
     .map((name) => ({ name, path: `${folder}${name}` }))
     .filter(({ path }) => !isRejected(path)),
 );
-/**
- * Maximum difference of a channel: rounding of colours that a canvas stores multiplied by their
- * alpha.
- */
+/** Maximum difference of a channel: a canvas rounds colours multiplied by their alpha. */
 const TOLERANCE = 3;
-/**
- * Minimum alpha at which colours are compared: rounding makes those of nearly transparent pixels
- * arbitrary.
- */
+/** Minimum alpha to compare colours: those of nearly transparent pixels are rounded arbitrarily. */
 const MIN_ALPHA = 64;
 
 describe('the rendering of Chromium', () => {
@@ -99,10 +90,7 @@ describe('the rendering of Chromium', () => {
   }
 });
 
-/**
- * Decodes all frames of an animation with Chromium, stacked vertically. The page must be of a local
- * host.
- */
+/** Decodes all frames with Chromium, stacked vertically. The page must be of a local host. */
 async function framesInChromium(page: Page, file: Buffer, type: string): Promise<Pixels> {
   const { width, height, data } = await page.evaluate(
     async ([base64, mediaType]) => {

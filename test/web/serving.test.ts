@@ -194,10 +194,7 @@ describe('the pages below a path of nginx', () => {
   });
 });
 
-/**
- * Sends a request with node:http and reads the whole response. fetch would decompress it and add
- * headers for caches.
- */
+/** Reads a whole response. fetch would decompress it and add headers for caches. */
 function onTheWire(url: string, headers: Record<string, string>): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const req = request(url, { headers, agent: false }, (res) => {
