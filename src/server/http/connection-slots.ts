@@ -33,11 +33,7 @@ export class ConnectionSlots {
     this.#limits = limits;
   }
 
-  /**
-   * Assigns a slot to a connection.
-   *
-   * @returns false if no slot is free and none can be freed
-   */
+  /** Assigns a slot to a connection; false if none is free and none can be freed. */
   take(socket: Socket, client: string | undefined): boolean {
     const { max, maxPerClient } = this.#limits;
     const own = client === undefined ? undefined : (this.#ofClient.get(client) ?? new Set());

@@ -64,10 +64,7 @@ export class Connections {
   readonly #clientKey: (req: IncomingMessage) => string;
   #closing = false;
 
-  /**
-   * @param rateWindowMs time over which the rate of responses is averaged, in ms
-   * @param clientKey returns the key of a request's client
-   */
+  /** @param rateWindowMs time over which the rate of responses is averaged, in ms */
   constructor(rateWindowMs: number, clientKey: (req: IncomingMessage) => string) {
     this.#rateWindowMs = rateWindowMs;
     this.#clientKey = clientKey;
@@ -76,8 +73,6 @@ export class Connections {
   /**
    * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes
    * only. When those are taken, too, it closes the connection.
-   *
-   * @param client client key of the address; undefined if the limit per client does not apply
    */
   open(socket: Socket, client: string | undefined): void {
     const slots = [this.#regular, this.#reserve].find((group) => group.take(socket, client));

@@ -62,12 +62,7 @@ export function limitHeaders({ headers }: IncomingMessage): void {
 /** A valid `Host` value by RFC 9112, section 3.2: characters of RFC 3986, or nothing. */
 const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
 
-/**
- * Creates middleware that rejects requests whose head is too long or violates HTTP, or whose body
- * has an unsupported transfer coding.
- *
- * @param isImaginary returns whether a path belongs to imaginary's interface
- */
+/** Creates middleware that rejects an invalid or too long head, or an unsupported coding. */
 export function checkHead(isImaginary: (path: string) => boolean): RequestHandler {
   return (req, _res, next) => {
     if (headBytes(req) > MAX_HEAD_BYTES[isImaginary(req.path) ? 'imaginary' : 'other'])

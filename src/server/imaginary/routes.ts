@@ -60,12 +60,7 @@ const leaveToPages: RequestHandler = (req, res, next) => {
   next(isIndex && !/\btext\/html\b/i.test(req.get('accept') ?? '') ? undefined : 'router');
 };
 
-/**
- * Creates the routes below `IMAGINARY_PATH`.
- *
- * @param reject rejects requests during a shutdown
- * @param limit the rate limit
- */
+/** Creates the routes below `IMAGINARY_PATH`, after `reject` for a shutdown and the rate limit. */
 export function imaginaryRouter(deps: Deps, reject: RequestHandler, limit: RequestHandler): Router {
   const { config, version, log } = deps;
   const router = express.Router({ caseSensitive: true, strict: true });

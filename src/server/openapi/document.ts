@@ -25,11 +25,7 @@ import {
 } from './operations.ts';
 import { type ApiContext, type Json, queryParameters, schemas } from './schemas.ts';
 
-/**
- * Creates the OpenAPI document.
- *
- * @param base prefix of all paths
- */
+/** Creates the OpenAPI document. `base` is the prefix of all paths. */
 export function createDocument(base: string, service: ApiContext): Json {
   return {
     openapi: OPENAPI_VERSION,

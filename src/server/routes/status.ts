@@ -11,11 +11,7 @@ export function healthRoute(version: string): RequestHandler {
   };
 }
 
-/**
- * Handles `GET /openapi.json`: the OpenAPI document.
- *
- * @param origin stands in the document for the address of this server
- */
+/** Handles `GET /openapi.json`. In the document, `origin` stands for this server's address. */
 export function openApiRoute(document: Readonly<Record<string, unknown>>, origin: string): RequestHandler {
   // Serialized once: a copy per request would be memory that unread pipelined requests hold.
   let parts: readonly Buffer[] | undefined;
@@ -50,11 +46,7 @@ export const liveRoute: RequestHandler = (_req, res) => {
 /** Time in ms for which rendered metrics are sent again. Rendering takes several milliseconds. */
 const METRICS_TTL_MS = 1000;
 
-/**
- * Handles `GET /metrics`: the metrics in Prometheus format.
- *
- * @param now monotonic clock in milliseconds
- */
+/** Handles `GET /metrics`, in Prometheus format. `now` is a monotonic clock in milliseconds. */
 export function metricsRoute(
   render: Metrics['render'],
   now: () => number = () => performance.now(),

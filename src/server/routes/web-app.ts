@@ -49,12 +49,7 @@ const REQUEST_ERRORS = new Map([
 
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 
-/**
- * Loads the built pages.
- *
- * @param folder the output folder of Vite
- * @returns undefined if the pages have not been built
- */
+/** Loads the pages from the output folder of Vite; undefined if they have not been built. */
 export function loadWebApp(folder: string): WebApp | undefined {
   const files = listFiles(folder).filter((path) => SERVED_EXTENSIONS.test(path));
   if (Object.keys(PAGES).some((page) => !files.includes(page))) return undefined;

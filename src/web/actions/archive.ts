@@ -72,11 +72,7 @@ async function saveBlob(entries: Entries, { downloadZip }: ZipWriter): Promise<t
   return true;
 }
 
-/**
- * Writes the archive into a file that the user selects.
- *
- * @returns false if the user closes the dialog
- */
+/** Writes the archive into a file that the user selects; false if the dialog is closed. */
 async function saveStream(entries: Entries, writer: ZipWriter): Promise<boolean> {
   const picker = window as SavePicker;
   if (!picker.showSaveFilePicker) return saveBlob(entries, writer);

@@ -39,11 +39,7 @@ export async function queued<T>(
   }
 }
 
-/**
- * Waits for a free slot.
- *
- * @param first whether to wait at the front of the queue
- */
+/** Waits for a free slot, at the front of the queue if `first`. */
 function acquireSlot(signal: AbortSignal, first: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -94,11 +90,7 @@ const BAD_GATEWAY = 502;
  */
 const MAX_BACKOFF_S = 10;
 
-/**
- * Decides whether to retry a failed request after the backoff, and starts the backoff.
- *
- * @param attempt number of attempts so far
- */
+/** Returns whether to retry a failed request after this many attempts, and starts the backoff. */
 async function shouldRetry(error: unknown, attempt: number): Promise<boolean> {
   if (error instanceof ImagemillError) {
     const { status, retryAfter = 0 } = error;

@@ -38,11 +38,7 @@ function startOf(start: number, before: number, after: number, side: Handle['acr
   return clamp(moved, 0, max - after);
 }
 
-/**
- * Moves a handle of an area. The opposite side stays.
- *
- * @param ratio width by height that the area keeps; undefined for any
- */
+/** Moves a handle of an area. The opposite side stays, and a ratio of width to height, if any. */
 export function moveHandle(
   area: Area,
   { across, down }: Handle,

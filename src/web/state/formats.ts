@@ -20,12 +20,7 @@ export const accepted = computed(() =>
   ].join(),
 );
 
-/**
- * Returns why the server would reject a file, as far as that is known before the upload; undefined
- * if it is not known to.
- *
- * @param preview the size of the image, if the browser can read it
- */
+/** Returns why the server would reject a file, as far as that is known before the upload. */
 export function findRejection(file: File, preview: Preview | null | undefined): string | undefined {
   if (!formats.value) return undefined;
   const { input, limits } = formats.value;

@@ -16,11 +16,7 @@ export type Turn = keyof typeof TURNS;
 const FLIPS: readonly Options['flip'][] = ['', 'horizontal', 'vertical', 'both'];
 const QUARTERS: Partial<Record<Turn, number>> = { right: 90, left: 270 };
 
-/**
- * Turns a picture as it is shown, with the area to which it is cropped.
- *
- * @param size size of the file in pixels; undefined if it is unknown
- */
+/** Turns a picture as it is shown, with its crop if the size of the file in pixels is known. */
 export function turn(choices: Choices, by: Turn, size: Size | undefined): void {
   const before = choices.all();
   const changed = turnOptions(before, by);

@@ -25,11 +25,7 @@ const HEADER_LINE = /^([\w!#$%&'*+.^`|~-]+):(.*)$/su;
 /** Headers that are interpreted. Each occurs once: no other parser can choose a different one. */
 const UNIQUE_HEADERS = ['content-disposition', 'content-type'];
 
-/**
- * Parses the header of a part.
- *
- * @returns undefined if it is malformed or is not the header of a form field
- */
+/** Parses a part's header; undefined if it is malformed or not that of a form field. */
 export function parsePartHeader(block: string): PartHeader | undefined {
   const fields = parseFields(block);
   const text = fields?.get('content-disposition') ?? '';
@@ -83,11 +79,7 @@ export function filenameIn({ parameters }: ParameterizedValue, decode: (text: st
 const decodeFormName = (text: string): string =>
   text.replace(/%(22|0A|0D)/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
 
-/**
- * Decodes the extended form, such as `UTF-8''%e2%82%ac` (RFC 8187, section 3.2).
- *
- * @returns undefined if it is invalid
- */
+/** Decodes the extended form, such as `UTF-8''%e2%82%ac` (RFC 8187, 3.2); undefined if invalid. */
 function decodeExtended(text: string): string | undefined {
   const [, charset, encoded] = /^([^']+)'[^']*'((?:[!-$&-~]|%[\da-f]{2})+)$/iu.exec(text) ?? [];
   if (charset === undefined || encoded === undefined) return undefined;

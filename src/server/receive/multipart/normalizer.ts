@@ -116,11 +116,7 @@ class MultipartNormalizer extends Transform {
     while (this.#reads === 'data' ? this.#readData() : this.#readHeader());
   }
 
-  /**
-   * Writes data up to the next delimiter.
-   *
-   * @returns whether a header follows
-   */
+  /** Writes data up to the next delimiter. Returns whether a header follows. */
   #readData(): boolean {
     const end = this.#held.indexOf(this.#delimiter);
     const passed = end < 0 ? this.#held.length - this.#partialDelimiterLength() : end;
@@ -143,11 +139,7 @@ class MultipartNormalizer extends Transform {
     return 0;
   }
 
-  /**
-   * Parses the header after a delimiter.
-   *
-   * @returns whether data follows
-   */
+  /** Parses the header after a delimiter. Returns whether data follows. */
   #readHeader(): boolean {
     if (this.#held.length < 2) return false;
     if (this.#held.toString('latin1', 0, 2) === '--') return this.#endBody();
