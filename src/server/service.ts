@@ -1,5 +1,4 @@
 /** @module Creates the service from the settings: an app that is ready to listen. */
-
 import { createConversionEngine } from '../conversion/engine.ts';
 import type { Capabilities } from '../conversion/limits/capabilities.ts';
 import { createHealthCheck } from '../conversion/limits/health-check.ts';

@@ -1,5 +1,4 @@
 /** @module Formats sizes and file types for the page. */
-
 import { formatBytes } from '../base/text.ts';
 import { INPUTS, type InputType } from '../tables/formats.ts';
 

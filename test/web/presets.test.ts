@@ -48,10 +48,7 @@ describe('presets on the page', () => {
     const enlarges = page.getByLabel('Enlarge');
     expect(await enlarges.evaluate((box) => (box as HTMLInputElement).indeterminate)).to.equal(true);
     await page.convertFiles(['scene.png']);
-    expect(await page.saveImage('scene.jpg')).to.include({
-      width: 60,
-      height: 60,
-    });
+    expect(await page.saveImage('scene.jpg')).to.include({ width: 60, height: 60 });
 
     await page.showSize();
     await page.getByLabel('Max width').fill('30');
@@ -67,10 +64,7 @@ describe('presets on the page', () => {
     await page.chooseFormat('PNG');
     await page.getByLabel('Fit').selectOption('Stretch');
     await page.convertFiles(['scene.jpg']);
-    expect(await page.saveImage('scene.png')).to.include({
-      width: 30,
-      height: 60,
-    });
+    expect(await page.saveImage('scene.png')).to.include({ width: 30, height: 60 });
     await page.getByRole('group', { name: 'Convert to' }).getByRole('radio', { name: 'Preset' }).check();
     await page.getByLabel('Fit').selectOption('As in the preset');
     expect(await fieldsOf(page)).to.deep.equal({

@@ -1,5 +1,4 @@
 /** @module Parameters of imaginary: how their texts are read, and the error of a wrong one. */
-
 import { sanitizeForDisplay } from '../../base/text.ts';
 import { serviceError } from '../../tables/errors.ts';
 

@@ -1,5 +1,4 @@
 /** @module The interface of imaginary (https://github.com/h2non/imaginary), as for Nextcloud. */
-
 import { hash, timingSafeEqual } from 'node:crypto';
 import { copyFile, rename, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';

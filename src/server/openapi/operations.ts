@@ -169,9 +169,7 @@ export const methodsOperation = ({ path, operationId }: Endpoint): Operation => 
   summary: 'Methods of this path',
   description:
     'Also the response to a preflight request of a browser (CORS), which the rate limit never rejects.',
-  success: {
-    description: '`Allow` has the methods.',
-  },
+  success: { description: '`Allow` has the methods.' },
 });
 
 /** Description of an image in the example. */

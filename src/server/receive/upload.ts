@@ -100,15 +100,8 @@ export async function receiveBody(
     });
     disk.releaseUnsent();
     const receivedAt = performance.now();
-    await respond({
-      ...upload,
-      client,
-      workspace,
-      disk,
-      signal,
-      uploadedMs: receivedAt - started,
-      receivedAt,
-    });
+    const uploadedMs = receivedAt - started;
+    await respond({ ...upload, client, workspace, disk, signal, uploadedMs, receivedAt });
   });
 }
 

@@ -2,7 +2,6 @@
  * @module Converts errors to error responses, and sends them while the request's body may still be
  * arriving. This is the only place that does so for requests that reach the app.
  */
-
 import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Logger } from 'pino';

@@ -1,5 +1,4 @@
 /** @module Adds files that are dropped, pasted or picked. */
-
 import { signal } from '@preact/signals';
 import { isSystemFile, naturalOrder } from '../../base/text.ts';
 import { inputTypeOf } from '../format.ts';
