@@ -84,11 +84,7 @@ function findExcess(count: number): string | undefined {
 }
 
 /** Prepares the files, and shows the progress of those that are converted singly before. */
-async function prepareAll(
-  parts: readonly Part[],
-  signal: AbortSignal,
-  cancel: () => void,
-): Promise<Prepared[]> {
+async function prepareAll(parts: readonly Part[], signal: AbortSignal, cancel: () => void) {
   const count = parts.filter(({ query }) => query !== undefined).length;
   let prepared = 0;
   const showProgress = (): void => {
@@ -131,12 +127,7 @@ const itemsOf = (files: readonly Prepared[]): Item[] =>
   files.flatMap(({ item, images }) => Array.from({ length: images }, () => item));
 
 /** Sends the files, and shows the progress. */
-function send(
-  files: readonly Prepared[],
-  query: string,
-  signal: AbortSignal,
-  cancel: () => void,
-): Promise<ClientResult> {
+function send(files: readonly Prepared[], query: string, signal: AbortSignal, cancel: () => void) {
   const onUpload = (share: number): void => {
     combination.value = share < 1 ? { at: 'uploading', cancel, share } : { at: 'converting', cancel };
   };
