@@ -1,6 +1,6 @@
 /** @module Counts the pages of a file that the server has made. */
 import { OUTPUTS } from '../../tables/formats.ts';
-import { readIfds } from '../client/tiff.ts';
+import { readIfds } from '../client/tiff-directories.ts';
 
 /** Counts the pages of a PDF or TIFF. */
 export const countPages = (file: Blob): Promise<number> =>

@@ -4,7 +4,7 @@ import { attributeOf, skipPreamble } from '../../images/svg/svg-markup.ts';
 import { statedSize } from '../../images/svg/svg-size.ts';
 import type { Size } from '../../tables/fitting.ts';
 import { INPUTS } from '../../tables/formats.ts';
-import { readIfds } from './tiff.ts';
+import { readIfds } from './tiff-directories.ts';
 
 /** Size of an image in pixels, 0 × 0 for an SVG without a size of its own, and its thumbnail. */
 export interface Preview extends Size {
