@@ -31,7 +31,7 @@ export function admitResult(
   { source, tools, config, toolchain }: PlanContext,
   measured: Measured = {},
 ): ConversionJob {
-  const { type, label, readsMisread } = source;
+  const { type, label } = source;
   if (type === 'pdf' && options.format === 'pdf' && !options.isPart) throw serviceError('PDF_TO_PDF', label);
   assertPages(image, options, label);
   const job = createJob(image, options, tools, suffix, measured);
@@ -43,7 +43,7 @@ export function admitResult(
   const isUnknown = needsSize && type !== 'svg' && !job.decoder && job.fittings.length === 0;
   if (isUnknown || [job.image, ...job.pages].some(({ contradictory }) => contradictory))
     throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
-  const refused = refusedLabel(job, readsMisread);
+  const refused = refusedLabel(job);
   if (refused) throw serviceError('UNSUPPORTED_ENCODING', label, refused);
   if ([job.decoder, ...job.programs].some((tool) => tool && !toolchain[tool]))
     throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);

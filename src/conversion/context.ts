@@ -70,8 +70,6 @@ export interface ConversionInput {
   readonly client?: string | undefined;
   /** Time in ms of all conversions of a request that has one time limit. Each adds its own. */
   readonly timeUsed?: { ms: number };
-  /** Whether to convert kinds that ImageMagick misreads, for tests, instead of rejecting them. */
-  readonly readsMisread?: boolean;
   /** Returns whether the caller has the result with this key: no tool runs. For one result only. */
   readonly knows?: ((key: string) => boolean) | undefined;
   /** Called before each command is run. */

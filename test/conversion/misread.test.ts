@@ -14,10 +14,21 @@ const VISIBLE = 6;
 describe('a kind of file in the table of misread kinds', () => {
   const engine = useEngine();
 
+  /** What the table states. The engine, which runs in this process, gets rows that refuse nothing. */
+  const misread = Object.entries(KINDS).flatMap(([kind, row]) =>
+    typeof row.refused === 'string' ? [] : [{ kind, row, versions: row.refused }],
+  );
+  before(() => {
+    for (const { kind, row } of misread) Object.assign(KINDS, { [kind]: { ...row, refused: [] } });
+  });
+  after(() => {
+    for (const { kind, row } of misread) Object.assign(KINDS, { [kind]: row });
+  });
+
   /** Converts the fixture although it is of a misread kind. Returns the PNG, or the error. */
   async function convertAnyway(fixture: string): Promise<Buffer | Error> {
     const bytes = await edgeCase(fixture);
-    const source = { bytes, type: (await typeOf(bytes)) ?? 'tiff', readsMisread: true };
+    const source = { bytes, type: (await typeOf(bytes)) ?? 'tiff' };
     const options = { format: 'png', quality: 80, metadata: 'none' } as const;
     return convertWith(engine, source, options, ({ path }) => readFile(path)).catch((error: Error) => error);
   }
@@ -34,14 +45,13 @@ describe('a kind of file in the table of misread kinds', () => {
     });
   }
 
-  for (const [kind, { refused, label }] of Object.entries(KINDS)) {
-    if (typeof refused === 'string') continue;
-    it(`is misread by ImageMagick ${refused.join(' and ')} and by no other version: ${label}`, async () => {
+  for (const { kind, row, versions } of misread) {
+    it(`is misread by ImageMagick ${versions.join(' and ')} and by no other version: ${row.label}`, async () => {
       const fixture =
         EDGE_CASE_NAMES.find((name) => name.startsWith(`${kind}.`)) ?? expect.fail('no fixture');
       const version = engine.toolchain.magick?.major as 6 | 7;
       const isMisread = await isWrong(await convertAnyway(fixture), expectedResult(fixture));
-      expect(isMisread, `versions in the row ${kind}`).to.equal(refused.includes(version));
+      expect(isMisread, `versions in the row ${kind}`).to.equal(versions.includes(version));
     });
   }
 });

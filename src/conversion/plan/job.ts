@@ -158,10 +158,9 @@ export function magickDecoder(type: InputType, magick: 6 | 7): string | undefine
 export const kindsOf = ({ image, pages }: Pick<ConversionJob, 'image' | 'pages'>): KindRow[] =>
   [image, ...pages].flatMap(({ kinds = [] }) => kinds).map((kind) => KINDS[kind]);
 
-/** Returns the label of the first kind that is rejected, or misread unless `readsMisread`. */
-export const refusedLabel = (job: ConversionJob, readsMisread = false): string | undefined =>
+/** Returns the label of the first kind that is rejected or misread. */
+export const refusedLabel = (job: ConversionJob): string | undefined =>
   kindsOf(job).find(
     ({ refused }) =>
-      refused === 'always' ||
-      (!readsMisread && typeof refused === 'object' && refused.includes(job.tools.magick)),
+      refused === 'always' || (typeof refused === 'object' && refused.includes(job.tools.magick)),
   )?.label;
