@@ -14,7 +14,7 @@ const VISIBLE = 6;
 describe('a kind of file in the table of misread kinds', () => {
   const engine = useEngine();
 
-  /** What the table states. The engine, which runs in this process, gets rows that refuse nothing. */
+  /** What the table states. The engine of this process gets rows that refuse nothing. */
   const misread = Object.entries(KINDS).flatMap(([kind, row]) =>
     typeof row.refused === 'string' ? [] : [{ kind, row, versions: row.refused }],
   );
