@@ -181,7 +181,7 @@ export class ForkServers {
   readonly options: ForkServersOptions & typeof DEFAULTS;
   readonly #toolServers = new Map<string, ToolServer>();
   readonly #ending = new Set<Promise<void>>();
-  closed = false;
+  #closed = false;
   /** Namespaces work for all servers or for none. */
   #namespaces = true;
 
@@ -226,16 +226,20 @@ export class ForkServers {
     return this.#toolServers.size > 0 && [...this.#toolServers.values()].every(({ isolated }) => isolated);
   }
 
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   /** Ends all servers after their jobs. */
   async close(): Promise<void> {
-    this.closed = true;
+    this.#closed = true;
     await Promise.allSettled([...this.#toolServers.values()].map((toolServer) => toolServer.close()));
     await Promise.allSettled(this.#ending);
   }
 
   /** Starts a server of a tool: in namespaces, unless a server could not use them. */
   async open(tool: ServedTool): Promise<ForkServer> {
-    if (this.closed) throw new Error('the fork servers are closed');
+    if (this.#closed) throw new Error('the fork servers are closed');
     const { library, concurrency } = this.options;
     const { file, prepare } = tool;
     const env = { ...this.options.env, ...tool.env };
