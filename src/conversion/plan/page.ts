@@ -33,8 +33,8 @@ const POINT_PER_PIXEL: Scale = { x: POINTS_PER_INCH, y: POINTS_PER_INCH };
 
 /**
  * Lays out a page for a picture in pixels, of a resolution in pixels per inch. By default, it has
- * the size of the picture and margins, and is scaled if a side is too long. On paper, it is centred,
- * as large as the margins permit.
+ * the size of the picture and margins, and is scaled if a side is too long. On paper, it is
+ * centred, as large as the margins permit.
  */
 export function layOutPage(
   picture: Size,
