@@ -1,8 +1,8 @@
-/** @module Converts the files of a batch, with the same options. */
+/** @module Converts or describes the files of a batch, with the same options. */
 import pLimit from 'p-limit';
 import { errorOfFile, isFileError, type ServiceError } from '../tables/errors.ts';
 import type { ConversionInput, ConversionOutcome, OnError } from './context.ts';
-import { ownInput } from './input/inspect.ts';
+import { MAX_PREPARATIONS, ownInput } from './input/inspect.ts';
 import { digestOf } from './key.ts';
 import type { ConvertOptions } from './plan/types.ts';
 import { toFrame } from './request/conflicts.ts';
@@ -121,4 +121,29 @@ function locate(
   // The error of a watermark names that.
   const isOfFile = error.variant !== undefined || subject === from.label;
   return errorOfFile(error, isOfFile ? label : String(subject), batchFile);
+}
+
+/**
+ * Describes the files of a request, as many at once as the queue prepares. The first error aborts
+ * the others, and is thrown when these have ended.
+ */
+export async function describeBatch<F, T>(
+  files: readonly F[],
+  signal: AbortSignal,
+  describe: (file: F, signal: AbortSignal) => Promise<T>,
+): Promise<T[]> {
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const limit = pLimit(MAX_PREPARATIONS.main);
+  const errors: unknown[] = [];
+  const results = await Promise.all(
+    files.map((file) =>
+      limit(() => describe(file, either)).catch((error) => {
+        errors.push(error);
+        stop.abort();
+      }),
+    ),
+  );
+  if (errors.length > 0) throw errors[0];
+  return results as T[];
 }

@@ -1,8 +1,7 @@
 /** @module The routes that convert files: each receives a form, and deletes all files after. */
 import type { RequestHandler, Response } from 'express';
-import pLimit from 'p-limit';
 import { naturalOrder } from '../../base/text.ts';
-import { type ConvertBatchFile, convertBatch, convertFrames } from '../../conversion/batch.ts';
+import { type ConvertBatchFile, convertBatch, convertFrames, describeBatch } from '../../conversion/batch.ts';
 import { assertCombinable } from '../../conversion/combine.ts';
 import type {
   ConversionOutcome,
@@ -13,7 +12,6 @@ import type {
 } from '../../conversion/context.ts';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import type { Identify } from '../../conversion/identify.ts';
-import { MAX_PREPARATIONS } from '../../conversion/input/inspect.ts';
 import { withWatermark } from '../../conversion/input/watermark-image.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import {
@@ -264,7 +262,7 @@ export function identifyRoute(deps: FormRouteDeps<IdentifyFields>, identify: Ide
       input: [...new Set(received.map(({ type }) => type))].join(','),
       files: files.length,
     });
-    const images = await allOrNone(received, signal, ({ name: _, ...file }, signal) =>
+    const images = await describeBatch(received, signal, ({ name: _, ...file }, signal) =>
       identify({ ...file, disk, client }, { wanted, reveal: options.reveal }, signal),
     );
     // An explanation can have a megabyte of arguments, so each is encoded in a turn of its own.
@@ -285,31 +283,6 @@ export function identifyRoute(deps: FormRouteDeps<IdentifyFields>, identify: Ide
     res.setHeader('Content-Type', 'application/json; charset=utf-8');
     res.send(Buffer.concat(isSingle ? described : listJson('images', described)));
   });
-}
-
-/**
- * Does work for all files, as many at once as the queue prepares. The first error aborts the
- * others, and is thrown when these have ended.
- */
-async function allOrNone<T>(
-  files: readonly ReceivedFile[],
-  signal: AbortSignal,
-  work: (file: ReceivedFile, signal: AbortSignal) => Promise<T>,
-): Promise<T[]> {
-  const stop = new AbortController();
-  const either = AbortSignal.any([signal, stop.signal]);
-  const limit = pLimit(MAX_PREPARATIONS.main);
-  const errors: unknown[] = [];
-  const results = await Promise.all(
-    files.map((file) =>
-      limit(() => work(file, either)).catch((error) => {
-        errors.push(error);
-        stop.abort();
-      }),
-    ),
-  );
-  if (errors.length > 0) throw errors[0];
-  return results as T[];
 }
 
 /** Returns the parts of a JSON object with a list of values in JSON. */
