@@ -17,7 +17,7 @@ describe('a conversion', () => {
     const { result } = await session.post('Profiler.takePreciseCoverage');
     session.disconnect();
     const functions = result.find(({ url }: Profiler.ScriptCoverage) => url === PLANNER)?.functions ?? [];
-    const plan = functions.find(({ functionName }) => functionName === 'plan');
+    const plan = functions.find(({ functionName }) => functionName === 'planJob');
     expect(plan?.ranges[0]?.count).to.equal(1);
   });
 });
