@@ -7,7 +7,10 @@ export const CONNECT_TIMEOUT_MS = 1_000;
 /** A Redis or Valkey client that does not reconnect. */
 export type RedisConnection = ReturnType<typeof createRedisClient>;
 
-/** Creates a client that connects once, when it is told to. `onError` gets all of its errors. */
+/**
+ * Creates a client for Redis or Valkey, which is not connected yet. It connects only once: after a
+ * lost connection, create another client. `onError` is called with each error of the client.
+ */
 export function createRedisClient(url: string, onError: (error: Error) => void) {
   const client = createClient({
     url,

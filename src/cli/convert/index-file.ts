@@ -1,4 +1,4 @@
-/** @module The file of an index: its lines, and what they say of each result. */
+/** @module The file of an index: its lines, and what they say of each result. Follows no link. */
 import { constants } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 import { openRegular } from '../../files/system.ts';
@@ -8,6 +8,7 @@ import type { VerifyMode } from '../../regress/verifiable.ts';
 export interface IndexEntry {
   /** Path of the source, relative to the output folder. */
   readonly source: string;
+  /** Size of the source in bytes. */
   readonly size: number;
   /** Time of the source's last change, in ms since the epoch. */
   readonly mtime: number;
@@ -16,6 +17,7 @@ export interface IndexEntry {
   /** See `conversionKey`. */
   readonly key?: string | undefined;
   readonly verified?: VerifyMode | undefined;
+  /** Size of the result in bytes. */
   readonly bytes: number;
   /** Time of the result's last change, in ms since the epoch. */
   readonly made: number;
@@ -30,6 +32,7 @@ export interface Mark {
    * last start wrote nothing, so that the record before it counts.
    */
   readonly state: 'started' | 'removed' | 'withdrawn';
+  /** Time of the mark, in ms since the epoch. */
   readonly made: number;
 }
 

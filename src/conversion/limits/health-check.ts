@@ -18,7 +18,8 @@ const FAILURE_TTL_MS = 1_000;
 
 /**
  * Creates a function that returns whether conversions work, as last tried. If that is out of date,
- * it tries again in the background: once in 10 s, or in 1 s while conversions fail.
+ * it tries again in the background: once in 10 s, or in 1 s while conversions fail. `now` is a
+ * monotonic clock in ms.
  */
 export function createHealthCheck(
   convert: Convert,

@@ -203,8 +203,8 @@ export const staysVector = (options: DrawingOptions): boolean =>
   honours('vectors', options);
 
 /**
- * Returns the size of the largest image before the resize: the stored one, or the rendered SVG; 0
- * by 0 if it is not known, or if an SVG is not rasterized.
+ * Returns the size in pixels of the largest image before the resize: the stored one, or the
+ * rendered SVG; 0 by 0 if it is not known, or if an SVG is not rasterized.
  */
 export function peakRasterSize({ image, options, measured }: Shown): Size {
   const { type, width = 0, height = 0 } = image;
